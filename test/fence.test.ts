@@ -4,8 +4,7 @@ import { dirname, matchesGlob } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { listArrows, readTexts, type Arrow } from '#test/support/arrows.ts'
-import { findCycles } from '#test/support/cycles.ts'
+import { type Arrow, listArrows, readTexts } from '#test/support/arrows.ts'
 import { listUnusedExports } from '#test/support/exports.ts'
 import { SELECTIONS } from '#test/support/runner/selections.ts'
 import { MUTUAL_ROOMS, UPWARD_IMPORTS } from '#test/support/upward-imports.ts'
@@ -199,5 +198,33 @@ test('what is exported is imported by another file', () => {
   const textOf = (file: string) => text.get(file) ?? tests.get(file) ?? ''
   assert.equal(listUnusedExports(text, everywhere, textOf), [])
 })
+
+function findCycles(
+  list: readonly { readonly from: string; readonly to: string }[],
+): readonly (readonly string[])[] {
+  const next = Map.groupBy(list, ({ from }) => from)
+  const order = new Map<string, number>()
+  const open: string[] = []
+  const cycles: string[][] = []
+
+  function visit(place: string): number {
+    const number = order.size
+    order.set(place, number)
+    let low = number
+    open.push(place)
+    for (const { to } of next.get(place) ?? []) {
+      if (!order.has(to)) low = Math.min(low, visit(to))
+      else if (open.includes(to)) low = Math.min(low, order.get(to) ?? low)
+    }
+    if (low === number) {
+      const cycle = open.splice(open.indexOf(place))
+      if (cycle.length > 1) cycles.push(cycle.toSorted())
+    }
+    return low
+  }
+
+  for (const place of next.keys()) if (!order.has(place)) visit(place)
+  return cycles
+}
 
 test.run()

@@ -47,7 +47,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
   ...rowsOf('Release artifacts', [
     ['a fixed set of assets | flasher-usbboot-pc-x86_64-v*.iso (+ .sha256) | flasher-ipxe-x86_64-v*.efi | release.toml | flasher_lab-X.Y.Z.tar.gz', 'build/release/folder.test.ts', '${line}: the specified names, described and summed'],
     ['releases/latest/download answers 302 to the newest tag | JSON API GET /repos/<owner>/<name>/releases/latest', 'fleet/boot/releases.test.ts', 'is found and installed: '],
-    ['replacing latest by a tag pins a version', 'fleet/boot/release-folders.test.ts', 'by tag and as the newest: '],
+    ['replacing latest by a tag pins a version', 'fleet/boot/releases.test.ts', 'by tag and as the newest: '],
     ['ISO: bootable, writable images partition offered', 'vm/fast/iso.test.ts', 'a stick of 4 GiB under a BIOS: the images partition grows, and its image is offered'],
     ['ISO: images partition 32 MiB when built', 'build/iso.test.ts', 'the images partition is 32 MiB when built, and its volume is laid out for 512 GiB'],
     ['ISO: FLASHER_IMAGES, the name of the partition', 'build/iso.test.ts', 'three partitions that sgdisk and the kernel’s library approve of'],
@@ -238,8 +238,8 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['image root: where the USB live env mounts the images partition', 'build/live-console.test.ts', 'the unit mounts once, where the wizard looks'],
     ['the server ignores this directory', ROWS, CATALOG],
     ['FLASHER_REGISTER_UEFI_BOOT: 1, true, yes, on; unset means off', 'engine/disk/rules/boot-entry.test.ts', 'the variable: 1, true, yes and on ask for it, everything else does not'],
-    ['FLASHER_REGISTER_UEFI_BOOT: after a flash', 'loop/wizard/remote-uefi.test.ts', 'the firmware is asked ('],
-    ['FLASHER_REGISTER_UEFI_BOOT: one-shot next boot', 'engine/disk/nvram.test.ts', 'earlier entries of ours go, a new one comes, and only BootNext is set'],
+    ['FLASHER_REGISTER_UEFI_BOOT: after a flash', 'loop/wizard/remote.test.ts', 'the firmware is asked ('],
+    ['FLASHER_REGISTER_UEFI_BOOT: one-shot next boot', 'engine/disk/mounted-tree.test.ts', 'earlier entries of ours go, a new one comes, and only BootNext is set'],
   ]),
   ...rowsOf('Library entry points', [
     ['the modules and their names | any other module is internal', 'loop/package.test.ts', 'exports the names of the interface, and nothing else can be imported'],
@@ -303,7 +303,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
   ]),
   ...rowsOf('Versioning', [
     ['release tags v<major>.<minor>.<patch>', 'build/release/parts.test.ts', 'the command line'],
-    ['latest resolves to the newest', 'fleet/boot/release-folders.test.ts', 'by tag and as the newest: '],
+    ['latest resolves to the newest', 'fleet/boot/releases.test.ts', 'by tag and as the newest: '],
     ['GET /version', OPEN, 'health and version'],
     ['flasher --version', 'bin/flasher.test.ts', '--version prints the version of package.json'],
     ['catalog manifest: version = 1', 'engine/catalog/rules/manifest.test.ts', 'has the keys of the schema, and leaves out what is not known'],

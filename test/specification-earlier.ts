@@ -8,7 +8,7 @@ const FIELDS = 'server/shared-rows.test.ts'
 const SHARED_PAGES = 'bin/shared-pages.test.ts'
 const RULES = 'server/earlier/rules/machine.test.ts'
 const SCRIPTS = 'server/earlier/rules/boot.test.ts'
-const WORKFLOWS = 'server/earlier/workflows.test.ts'
+const WORKFLOWS = 'server/earlier/rows.test.ts'
 const WORKFLOW_RULES = 'server/earlier/rules/workflow.test.ts'
 const PAGES = 'server/earlier/pages/pages.test.ts'
 const IMAGES = 'server/earlier/routes/images.test.ts'
@@ -25,8 +25,8 @@ const EXIT_RULES = 'flasher/commands/rules/requests.test.ts'
 const PROGRAM = 'bin/flasher.test.ts'
 const FORMATS = 'loop/formats.test.ts'
 const SEEDS = 'loop/provisioning/provisioning.test.ts'
-const FLOWS = 'loop/provisioning/workflows.test.ts'
-const BEFORE_ENDS = 'loop/provisioning/before-ends.test.ts'
+const FLOWS = 'loop/provisioning/provisioning.test.ts'
+const BEFORE_ENDS = 'loop/provisioning/provisioning.test.ts'
 const PANES = 'loop/tui/tui-flash.test.ts'
 const PANES_FLOW = 'flasher/panes/flow.test.ts'
 const PROGRESS = 'flasher/text/progress.test.ts'
@@ -175,7 +175,7 @@ const COMMANDS: readonly SpecificationRow[] = [
     ['flasher-tui [--server URL] [--mac MAC]', 'loop/tui/tui-screen.test.ts', 'wrong arguments, or no terminal: refused in one line'],
   ]),
   ...rowsOf('flash flags', [
-    ['--dry-run: 0 if valid', 'loop/dry-run.test.ts', 'a table for other sectors is found before anything is written'],
+    ['--dry-run: 0 if valid', 'loop/flash-command.test.ts', 'a table for other sectors is found before anything is written'],
     ['--dry-run: 1 if not', PROGRAM, REFUSED],
     ['--dry-run --yes: --dry-run wins, no writes', FLASH, DRY_WINS],
     ['--yes: validate, then write', FLASH, WRITTEN],
@@ -348,7 +348,7 @@ const ERRORS: readonly SpecificationRow[] = [
     ['5 stopped being a suitable block device', FLASH_RULES, 'race: '],
   ]),
   ...rowsOf('flash-specific use', [
-    ['0 validation passed with --dry-run', 'loop/dry-run.test.ts', 'a table for other sectors is found before anything is written'],
+    ['0 validation passed with --dry-run', 'loop/flash-command.test.ts', 'a table for other sectors is found before anything is written'],
     ['0 write completed with --yes', FLASH, WRITTEN],
     ['1 validation failed', PROGRAM, REFUSED],
     ['1 a write or provisioning subprocess returned non-zero', BEFORE_ENDS, 'a workflow that fails leaves the disk without its ends'],

@@ -10,33 +10,15 @@ import {
 } from '#test/support/house/house-coverage.ts'
 import { printable } from '#kit/foundation/printable.ts'
 
-/** Casts as they are written here: at the end of a line or of an argument. */
-const CAST = / as (?!const\b)[A-Z][\w.]*(?:<[^>]*>)?(?:\)|$)/gm
-
-interface House {
-  readonly files: readonly string[]
-  readonly lines: number
-  readonly casts: number
-  /** Folders of which a file has `capture` in its name. */
-  readonly captureRooms: readonly string[]
-}
-
-function readHouse(checkout: string): House {
-  const files = globSync('runtime/**/*.{ts,mjs}', { cwd: checkout }).toSorted()
+function readHouse(checkout: string) {
+  const files = globSync('runtime/**/*.{ts,mjs}', { cwd: checkout })
   const texts = files.map((file) => readFileSync(join(checkout, file), 'utf8'))
-  const rooms = files.filter((file) => /capture[^/]*$/.test(file)).map(roomOf)
-  return {
-    files,
-    lines: texts.reduce((sum, text) => sum + text.split('\n').length - 1, 0),
-    casts: texts.reduce((sum, text) => sum + [...text.matchAll(CAST)].length, 0),
-    captureRooms: [...new Set(rooms)].toSorted(),
-  }
+  const lines = texts.reduce((sum, text) => sum + text.split('\n').length - 1, 0)
+  return { files: files.length, lines }
 }
-
-const roomOf = (file: string) => file.replace(/(?:\/rules)?\/[^/]+$/, '')
 
 interface Figures {
-  readonly house: House
+  readonly house: ReturnType<typeof readHouse>
   readonly ran: Readonly<Record<string, Ran>>
 }
 
@@ -54,10 +36,8 @@ async function measure(checkout: string): Promise<Figures> {
 
 function rowsOf({ house, ran }: Figures): readonly (readonly [string, string])[] {
   return [
-    ['files of runtime/', String(house.files.length)],
+    ['files of runtime/', String(house.files)],
     ['their lines', String(house.lines)],
-    ['casts', String(house.casts)],
-    ['rooms with files of capture', String(house.captureRooms.length)],
     ...Object.entries(ran).flatMap(([name, { loaded, run }]): [string, string][] => [
       [`${name}: files loaded`, loaded === null ? '-' : String(loaded.length)],
       [`${name}: files that run`, String(run.length)],
@@ -68,10 +48,7 @@ function rowsOf({ house, ran }: Figures): readonly (readonly [string, string])[]
 const { values } = parseArgs({ options: { against: { type: 'string' }, list: { type: 'string' } } })
 const here = await measure(process.cwd())
 if (values.list !== undefined) {
-  const lists: Readonly<Record<string, readonly string[]>> = {
-    capture: here.house.captureRooms,
-    ...Object.fromEntries(Object.entries(here.ran).map(([name, { run }]) => [name, run])),
-  }
+  const lists = Object.fromEntries(Object.entries(here.ran).map(([name, { run }]) => [name, run]))
   const list = lists[values.list]
   if (list === undefined) {
     throw new Error(`${printable(values.list)} is none of: ${Object.keys(lists).join(', ')}`)

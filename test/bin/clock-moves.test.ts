@@ -1,5 +1,5 @@
 /** The clock of a running server and cache is set, hours and years back and ahead, in the middle of everything. */
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,13 +9,48 @@ import { refOf } from '#engine/catalog/rules/catalog.ts'
 import { TRIO } from '#fleet/boot/rules/boot-set.ts'
 import { makeBytes } from '#test/support/collect.ts'
 import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { findPort } from '#test/support/http/ports.ts'
 import { partName } from '#test/support/server/boot-folder.ts'
 import { createServerHome, login } from '#test/support/server/flasher-web.ts'
-import { findPort } from '#test/support/http/ports.ts'
 import { startCache, until } from '#test/support/server/image-cache.ts'
 import { diskOf } from '#test/support/server/machine-fixture.ts'
-import { createMovedClock, type MovedClock } from '#test/support/system/moved-clock.ts'
 import { bodyOf } from '#test/support/server/runs.ts'
+
+const LIBRARY = '/usr/$LIB/faketime/libfaketimeMT.so.1'
+
+interface MovedClock {
+  /** What a program is started with that shall have this clock. */
+  readonly env: Readonly<Record<string, string>>
+  /** From now on it is so many seconds ahead of ours, or behind it. */
+  set(seconds: number): Promise<void>
+  /** What the programs take for the present, in milliseconds. */
+  now(): number
+}
+
+/** Only the clock on the wall is moved: durations stay as they are. Needs Debian's `faketime`. */
+async function createMovedClock(folder: string): Promise<MovedClock> {
+  const path = join(folder, 'clock')
+  let ahead = 0
+  const clock = {
+    env: {
+      LD_PRELOAD: LIBRARY,
+      FAKETIME_TIMESTAMP_FILE: path,
+      // Read at each look at the clock, so that it moves in the middle of everything.
+      FAKETIME_NO_CACHE: '1',
+      DONT_FAKE_MONOTONIC: '1',
+      NO_FAKE_STAT: '1',
+    },
+    async set(seconds: number) {
+      // Never half a file: another process reads it at any moment.
+      await writeFile(`${path}.new`, `${seconds < 0 ? '' : '+'}${seconds}s\n`)
+      await rename(`${path}.new`, path)
+      ahead = seconds
+    },
+    now: () => Date.now() + ahead * 1000,
+  }
+  await clock.set(0)
+  return clock
+}
 
 const test = suite('flasher-web and flasher-cache, whose clock is set while they work')
 

@@ -4,14 +4,16 @@ import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { importCatalog, isManifestUrl } from '#cache/store/image-cache.ts'
 import { blobUrl } from '#engine/catalog/rules/cache-entry.ts'
-import { makeBytes } from '#test/support/collect.ts'
+import { faultOf, makeBytes } from '#test/support/collect.ts'
 import {
   type Answer,
   type FileBehaviour,
   sendFile,
   startHostileServer,
 } from '#test/support/http/hostile-server.ts'
+import { digestOf, pushImage, pushIndex, startRegistry } from '#test/support/http/registry.ts'
 import {
   bring,
   makeFolder,
@@ -23,7 +25,7 @@ import {
 const test = suite('cache: downloads')
 const BYTES = makeBytes(1_500_000)
 const OTHER = makeBytes(1_500_000, 2)
-const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+const hex = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 const parts = (folder: string) => readdir(join(folder, '.cache/parts'))
 const blobs = (folder: string) => readdir(join(folder, '.cache/blobs'))
 
@@ -55,7 +57,7 @@ test('twenty readers follow one download that has just begun, and all get all of
   await using source = await startHostileServer(slow.answer)
   await using served = await serveCache(folder.path)
   const src = `${source.origin}/x.img`
-  await served.cache.add({ src, sha256: digest(BYTES) })
+  await served.cache.add({ src, sha256: hex(BYTES) })
   await served.cache.download('x.img', { force: false })
   await until(() => (served.cache.rows()[0]?.download?.growth.bytes ?? 0) >= 400_000)
   const answers = await Promise.all(
@@ -64,7 +66,7 @@ test('twenty readers follow one download that has just begun, and all get all of
   for (const answer of answers) {
     assert.is(answer.status, 200)
     assert.is(answer.headers.get('content-length'), String(BYTES.length))
-    assert.is(answer.headers.get('etag'), `"${digest(BYTES)}"`)
+    assert.is(answer.headers.get('etag'), `"${hex(BYTES)}"`)
   }
   slow.finish()
   const bodies = await Promise.all(answers.map((answer) => answer.arrayBuffer()))
@@ -118,17 +120,14 @@ test('readers of a wrong image never get its last byte, and nothing of it is off
   await using source = await startHostileServer(slow.answer)
   await using served = await serveCache(folder.path)
   const src = `${source.origin}/x.img`
-  await served.cache.add({ src, sha256: digest(OTHER) })
+  await served.cache.add({ src, sha256: hex(OTHER) })
   const download = await served.cache.download('x.img', { force: false })
   await until(() => (download?.growth.bytes ?? 0) >= 400_000)
   const answer = await fetch(blobUrl(served.base, src))
   slow.finish()
   await assertBroken(answer.arrayBuffer())
   await download?.ended
-  assert.match(
-    served.cache.rows()[0]?.error ?? '',
-    new RegExp(`${digest(BYTES)}.*${digest(OTHER)}`),
-  )
+  assert.match(served.cache.rows()[0]?.error ?? '', new RegExp(`${hex(BYTES)}.*${hex(OTHER)}`))
   assert.equal(await parts(folder.path), [])
   assert.equal(await blobs(folder.path), [])
   // It would be wrong again: asking for it does not fetch it a second time.
@@ -200,7 +199,7 @@ test('a restart goes on where the download was, of the same version of the file 
       .slice(before)
       .filter(({ headers }) => headers.range !== 'bytes=0-0' && headers.range)
     assert.is(asked?.headers.range, isSame ? 'bytes=600000-1499999' : undefined)
-    assert.is(cache.rows()[0]?.entry.sha256, digest(isSame ? BYTES : OTHER))
+    assert.is(cache.rows()[0]?.entry.sha256, hex(isSame ? BYTES : OTHER))
   }
 })
 
@@ -229,7 +228,7 @@ test('after a power cut only what was made durable counts', async () => {
   await writeFile(path, content.fill(0, 590_000))
   await using cache = await openCache(folder.path)
   await until(() => cache.rows()[0]?.state === 'ready')
-  assert.is(cache.rows()[0]?.entry.sha256, digest(BYTES))
+  assert.is(cache.rows()[0]?.entry.sha256, hex(BYTES))
   const [asked] = source.seen.filter(({ headers }) => /bytes=[1-9]/.test(headers.range ?? ''))
   assert.match(asked?.headers.range ?? '', /^bytes=(4|5)\d{5}-1499999$/)
 })
@@ -240,7 +239,7 @@ test('a source that is cut again and again is fetched to its end', async () => {
     sendFile(BYTES, request, response, count < 2 ? {} : { cutAfter: 150_000 }),
   )
   await using cache = await openCache(folder.path)
-  await bring(cache, { src: `${source.origin}/x.img`, sha256: digest(BYTES) })
+  await bring(cache, { src: `${source.origin}/x.img`, sha256: hex(BYTES) })
   assert.is(cache.rows()[0]?.state, 'ready')
 })
 
@@ -261,7 +260,7 @@ test('fetched anew, the old version is served until the new one is right', async
   await using folder = await makeFolder()
   let bytes = BYTES
   await using source = await startHostileServer((request, response) =>
-    sendFile(bytes, request, response, { etag: `"${digest(bytes)}"` }),
+    sendFile(bytes, request, response, { etag: `"${hex(bytes)}"` }),
   )
   await using cache = await openCache(folder.path)
   const src = `${source.origin}/x.img`
@@ -271,8 +270,8 @@ test('fetched anew, the old version is served until the new one is right', async
   const download = await cache.download('x.img', { force: true })
   assert.is(cache.rows()[0]?.state, 'ready')
   await download?.ended
-  assert.is(cache.rows()[0]?.entry.sha256, digest(OTHER))
-  assert.equal(await blobs(folder.path), [digest(OTHER)])
+  assert.is(cache.rows()[0]?.entry.sha256, hex(OTHER))
+  assert.equal(await blobs(folder.path), [hex(OTHER)])
   const into = Buffer.alloc(10)
   assert.is(await old?.read(into, 0, new AbortController().signal), 10)
   assert.ok(into.equals(BYTES.subarray(0, 10)))
@@ -316,7 +315,7 @@ test('an image comes though its connection breaks off', async () => {
     await bring(served.cache, { src: `${source.origin}/x.img` })
     const [row] = served.cache.rows()
     assert.equal([row?.state, row?.error], ['ready', null], kind)
-    assert.is(row?.entry.sha256, digest(BYTES))
+    assert.is(row?.entry.sha256, hex(BYTES))
     assert.is(breaking.broken(), 3)
   }
 })
@@ -390,6 +389,108 @@ test('what has come stays while the source cannot be reached, and is gone on wit
   assert.is(served.cache.rows()[0]?.state, 'ready')
   const ranges = source.seen.map(({ headers }) => headers.range ?? '')
   assert.ok(ranges.some((range) => /^bytes=[1-9]/.test(range)))
+})
+
+const OTHER_BLOB = makeBytes(400_000, 2)
+
+test('entries are downloaded from a registry, by tag and by architecture', async () => {
+  await using folder = await makeFolder()
+  await using registry = await startRegistry()
+  await using served = await serveCache(folder.path)
+  const amd = await pushImage(registry, 'lab/disk:v1', [{ bytes: BYTES, title: 'disk.img.zst' }])
+  const arm = await pushImage(registry, 'lab/disk:v2', [
+    { bytes: OTHER_BLOB, title: 'arm.img.zst' },
+  ])
+  await pushIndex(registry, 'lab/disk:all', { amd64: amd, arm64: arm })
+  const src = `oras://${registry.host}/lab/disk:v1`
+  await bring(served.cache, { src })
+  await bring(served.cache, { src: `oras://${registry.host}/lab/disk:all`, arch: 'arm64' })
+  const find = (ending: string) =>
+    served.cache.rows().find(({ entry }) => entry.src.endsWith(ending))
+  const [tagged, chosen] = [find(':v1'), find(':all')]
+  assert.equal([tagged?.state, tagged?.error, tagged?.entry.sha256], ['ready', null, hex(BYTES)])
+  assert.equal([chosen?.state, chosen?.entry.sha256], ['ready', hex(OTHER_BLOB)])
+  const answer = await fetch(blobUrl(served.base, src))
+  assert.ok(BYTES.equals(Buffer.from(await answer.arrayBuffer())))
+})
+
+test('a pinned entry whose tag moved on is refused before a byte of it comes', async () => {
+  await using folder = await makeFolder()
+  await using registry = await startRegistry()
+  await using cache = await openCache(folder.path)
+  await pushImage(registry, 'lab/disk:v1', [{ bytes: OTHER_BLOB, title: 'disk.img.zst' }])
+  await bring(cache, { src: `oras://${registry.host}/lab/disk:v1`, sha256: hex(BYTES) })
+  const [row] = cache.rows()
+  assert.equal([row?.state, row?.download], ['failed', null])
+  assert.match(row?.error ?? '', new RegExp(`holds ${hex(OTHER_BLOB)}, but ${hex(BYTES)}`))
+})
+
+test('all images of a catalog that lies in a registry are listed', async () => {
+  await using folder = await makeFolder()
+  await using registry = await startRegistry()
+  await using cache = await openCache(folder.path)
+  const at = `oras://${registry.host}/lab`
+  const toml = `version = 1\n[[images]]\nname = "disk"\nsrc = "${at}/disk:v1"\n`
+  await pushImage(registry, 'lab/catalog:v1', [{ bytes: Buffer.from(toml), title: 'catalog.toml' }])
+  assert.ok(isManifestUrl(`${at}/catalog:v1`))
+  const imported = await importCatalog(cache, `${at}/catalog:v1`, {})
+  assert.equal(imported, { added: ['disk'], known: [], flaws: [] })
+  assert.is(cache.rows()[0]?.entry.src, `${at}/disk:v1`)
+})
+
+test('which addresses are catalogs', () => {
+  const digest = `sha256:${'0'.repeat(64)}`
+  const yes = [
+    'x.toml',
+    'http://h/C.TOML?x=1',
+    'oras://h/a/catalog:v1',
+    'oras://h/a/my.toml:v1',
+    'oras://h/catalog:v1',
+  ]
+  for (const url of [...yes, `oras://h:5000/a/lab-catalog@${digest}`]) assert.ok(isManifestUrl(url))
+  const no = ['http://h/catalog', 'oras://h/catalog/disk:v1', 'oras://h/a/disk:catalog', 'a.img']
+  for (const url of no) assert.not.ok(isManifestUrl(url), url)
+})
+
+test('a page that asks for a catalog reads no file of this machine', async () => {
+  await using folder = await makeFolder()
+  await using cache = await openCache(folder.path)
+  for (const url of ['/etc/x.toml', 'file:///etc/x.toml', './x.toml']) {
+    const fault = await faultOf(() => importCatalog(cache, url, {}))
+    assert.match(fault.message, /read from an http/)
+  }
+})
+
+test('goes on after a restart where it stopped, though the registry names no version', async () => {
+  await using folder = await makeFolder()
+  const starts: (string | undefined)[] = []
+  let limit = 600_000
+  await using registry = await startHostileServer((request, response) => {
+    if (request.url?.includes('/manifests/') === true) {
+      const layers = [{ digest: digestOf(BYTES), size: BYTES.length }]
+      response.end(JSON.stringify({ layers }))
+      return
+    }
+    if (request.method === 'GET') starts.push(request.headers.range)
+    const isWhole = limit >= BYTES.length || request.headers.range === 'bytes=0-0'
+    if (isWhole || request.method === 'HEAD') sendFile(BYTES, request, response)
+    else {
+      response.writeHead(200, { 'content-length': BYTES.length })
+      response.write(BYTES.subarray(0, limit))
+    }
+  })
+  const src = `oras://${registry.origin.slice('http://'.length)}/lab/disk:v1`
+  {
+    await using cache = await openCache(folder.path, { checkpointBytes: 100_000 })
+    await cache.add({ src })
+    await cache.download('disk-v1', { force: false })
+    await until(() => (cache.rows()[0]?.download?.growth.bytes ?? 0) >= 600_000)
+  }
+  limit = BYTES.length
+  await using cache = await openCache(folder.path)
+  await until(() => cache.rows()[0]?.state === 'ready')
+  assert.is(cache.rows()[0]?.entry.sha256, hex(BYTES))
+  assert.match(starts.at(-1) ?? '', /^bytes=600000-1499999$/)
 })
 
 test.run()

@@ -1,10 +1,22 @@
-import { symlink } from 'node:fs/promises'
+import { mkdtempDisposable, open, stat, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderUse, type DiskUse } from '#engine/disk/rules/disk.ts'
+import { $ } from 'zx'
 import { createDisks } from '#engine/disk/disks.ts'
-import { createMachine, LIVE, SERVER, type Machine } from '#test/support/server/machines.ts'
+import { type DiskUse, renderUse } from '#engine/disk/rules/disk.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { WHOLE_DISK } from '#engine/flash/rules/flash.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { mounted } from '#test/support/disk/capture-disks.ts'
+import { makeContent, makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk, scripted } from '#test/support/disk/faulty-disk.ts'
+import { createImageFile } from '#test/support/disk/first-boot-image.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
+import { assertBlank, assertSame, flash, makeStale, readDisk } from '#test/support/disk/writer.ts'
+import { createMachine, LIVE, type Machine, SERVER } from '#test/support/server/machines.ts'
 
 const test = suite('disks of other machines')
 
@@ -110,3 +122,160 @@ test('a node with no device behind it has no size', async () => {
 })
 
 if (process.getuid?.() === 0) test.run()
+
+const run = $({ quiet: true, verbose: false })
+const MIB = 1 << 20
+const SIZE = 48 * MIB
+
+/** Flashes an image that is zeros for the most part onto a loop device over a file on ext4. */
+async function flashOnto(make: (path: string) => Promise<unknown>) {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-backing-'))
+  const below = join(folder.path, 'file-system')
+  await run`truncate -s ${128 * MIB} ${below}`
+  await run`mkfs.ext4 -q ${below}`
+  return await mounted(below, [], async (at) => {
+    const backing = join(at, 'disk')
+    await make(backing)
+    await using loop = await createLoop({ backing })
+    const image = Buffer.concat([makeDiskImage(8 * MIB), Buffer.alloc(SIZE - 8 * MIB)])
+    const methods = new Set<string>()
+    await flash({
+      source: createMemorySource(image, { name: 'disk.img' }),
+      device: loop.device,
+      verify: 'all',
+      change(plan) {
+        methods.add(plan.zeros)
+        return plan
+      },
+    })
+    assertSame(await readDisk(loop.device), image)
+    await run`sync ${backing}`
+    const { blocks } = await stat(backing)
+    return { allocated: blocks * 512, methods: [...methods] }
+  })
+}
+
+test('a fully allocated one stays so', async () => {
+  const { allocated, methods } = await flashOnto(async (path) => {
+    await using file = await open(path, 'wx')
+    await file.writeFile(makeNoise(SIZE))
+  })
+  assert.equal(methods, ['zero-range'])
+  assert.ok(allocated >= SIZE, `${allocated} bytes`)
+})
+
+test('a sparse one is sparse where the image holds zeros', async () => {
+  const { allocated, methods } = await flashOnto(async (path) => {
+    await using file = await open(path, 'wx')
+    await file.truncate(SIZE)
+    // An earlier owner's, in the middle of the zeros to come.
+    await file.write(makeNoise(24 * MIB), 0, 24 * MIB, 16 * MIB)
+  })
+  assert.equal(methods, ['discard'])
+  assert.ok(allocated < 12 * MIB, `${allocated} bytes`)
+})
+
+const REAL = 32
+/** Without reading back, the marks alone show it. */
+const VERIFIES = ['data', 'none'] as const
+
+/** Says that it has so many MiB, and begins anew behind REAL. */
+function createCounterfeit(megabytes: number) {
+  const wrap = `set -- "$1" "$2" "$3" $(($4 % ${REAL * MIB}))`
+  const scripts = { pread: wrap, pwrite: wrap, zero: wrap, trim: wrap }
+  return createFaultyDisk({ nbdkit: scripted(megabytes, scripts) })
+}
+
+async function flashCounterfeit(
+  image: string,
+  target: string,
+  options: Partial<typeof WHOLE_DISK> = {},
+) {
+  const { signal } = new AbortController()
+  const targets = [{ path: target }]
+  const order = { image, format: null, targets, options: { ...WHOLE_DISK, ...options } }
+  const [outcome] = await createFlasher({ env: process.env }).flash(order, { signal, onEvent() {} })
+  assert.ok(outcome?.kind === 'failed' && outcome.code === 'verify-failed', JSON.stringify(outcome))
+  assert.match(outcome.reason, /does not hold what was written/)
+  assert.match(outcome.hint ?? '', /smaller than it says/)
+}
+
+test('does not get an image whose data comes to lie on its zeros', async () => {
+  await using image = await createImageFile([{ megabytes: 36 }])
+  {
+    await using file = await open(image.path, 'r+')
+    for (const at of [2, REAL + 5]) await file.write(Buffer.alloc(MIB, at), 0, MIB, at * MIB)
+  }
+  for (const verify of VERIFIES) {
+    await using disk = await createCounterfeit(48)
+    await flashCounterfeit(image.path, disk.device, { verify })
+    await assertBlank(disk.device)
+  }
+})
+
+test('is not grown into', async () => {
+  const ext4 = { megabytes: 16, mkfs: ['mkfs.ext4', '-q'] }
+  await using image = await createImageFile([ext4])
+  for (const verify of VERIFIES) {
+    await using disk = await createCounterfeit(80)
+    await flashCounterfeit(image.path, disk.device, { grow: true, verify })
+    await assertBlank(disk.device)
+  }
+})
+
+const runTool = $({ quiet: true, nothrow: true })
+const sourceOf = (image: Buffer) => createMemorySource(image, { name: 'disk.img' })
+
+async function judge(device: string): Promise<string> {
+  const { stdout, stderr } = await runTool`sgdisk --verify ${device}`
+  return stdout + stderr
+}
+
+for (const sectorBytes of [512, 4096] as const) {
+  const image = makeDiskImage(5 * MIB, { sectorBytes })
+  // The end of the second disk lies within the last MiB, that of the third is the image's own.
+  for (const diskBytes of [9 * MIB + sectorBytes, 5 * MIB + 16 * sectorBytes, 5 * MIB]) {
+    test(`an image of ${image.length} on ${diskBytes}, sectors of ${sectorBytes}`, async () => {
+      await using loop = await createLoop({ sizeBytes: diskBytes, sectorBytes })
+      const { device } = loop
+      await makeStale(device, sectorBytes)
+      await flash({ source: sourceOf(image), device, fixGpt: true })
+      assert.match(await judge(device), 'No problems found')
+      // But for the tables, the image is what was written.
+      const found = await readDisk(device)
+      const end = image.length - 5 * 4096
+      assertSame(found.subarray(40_960, end), image.subarray(40_960, end))
+      const { stdout } = await runTool`sgdisk --info=1 ${device}`
+      assert.match(stdout, 'Linux filesystem')
+    })
+  }
+
+  test(`without it the backup stays where the image has it, sectors of ${sectorBytes}`, async () => {
+    await using loop = await createLoop({ megabytes: 9, sectorBytes })
+    const { device } = loop
+    await flash({ source: sourceOf(image), device })
+    assertSame((await readDisk(device)).subarray(0, image.length), image)
+    assert.not.match(await judge(device), 'No problems found')
+  })
+}
+
+const damaged = makeDiskImage(5 * MIB)
+damaged.writeUInt8(1, 600)
+const REFUSED: readonly (readonly [string, Buffer, RegExp])[] = [
+  ['none', makeContent(5 * MIB), /the image has no GPT for disks with such sectors$/],
+  ['a damaged one', damaged, /the image's GPT is damaged$/],
+]
+for (const [what, image, words] of REFUSED) {
+  test(`an image with ${what} is refused before the disk is touched`, async () => {
+    await using loop = await createLoop({ megabytes: 9 })
+    const { device } = loop
+    const stale = await makeStale(device)
+    const fault = await faultOf(() => flash({ source: sourceOf(image), device, fixGpt: true }))
+    assert.is(fault.code, 'plan-refused')
+    assert.match(fault.message, words)
+    assert.is(fault.hint, 'Flash without --fix-gpt.')
+    assertSame(await readDisk(device), stale)
+  })
+}
+
+test.run()

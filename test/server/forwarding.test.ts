@@ -245,8 +245,9 @@ const authority = opened(test, () => makeAuthority(folder().path))
 const port = opened(test, () => findPort())
 /** It lies between the servers. */
 const wire = opened(test, () => openWireTo(() => connect(port(), '127.0.0.1')))
+const brokenName = opened(test, () => postgres.create())
 const brokenLeader = opened(test, () =>
-  startServer(postgres.urlOf(name()), {
+  startServer(postgres.urlOf(brokenName()), {
     FLASHER_DATABASE_KEY: KEY,
     FLASHER_SERVER_PORT: String(port()),
     FLASHER_SERVER_TLS_CERT: join(folder().path, 'server.pem'),
@@ -256,7 +257,7 @@ const brokenLeader = opened(test, () =>
 )
 test.before(() => brokenLeader().leads())
 const startStandby = (more: Readonly<Record<string, string>>) =>
-  startServer(postgres.urlOf(name()), { FLASHER_DATABASE_KEY: KEY, ...more })
+  startServer(postgres.urlOf(brokenName()), { FLASHER_DATABASE_KEY: KEY, ...more })
 const brokenStandby = opened(test, () => startStandby({ FLASHER_CA_FILE: authority().caFile }))
 test.before(() => brokenStandby().standsBy())
 
@@ -285,7 +286,7 @@ test('a leader is believed by its certificate alone: its authority, and the name
     )
   }
   const setUrl = (host: string) =>
-    postgres.query(name(), `UPDATE flasher.lease SET url = 'https://${host}:${wire().port}'`)
+    postgres.query(brokenName(), `UPDATE flasher.lease SET url = 'https://${host}:${wire().port}'`)
   await setUrl('localhost')
   await refuse(
     brokenStandby(),

@@ -1,10 +1,12 @@
 /** The stick that the page fills: started with Secure Boot enforced up to the wizard, beside the ISO, and never a target. */
+import { execFileSync } from 'node:child_process'
 import {
   closeSync,
   ftruncateSync,
   mkdirSync,
   mkdtempDisposableSync,
   openSync,
+  readdirSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,10 +16,29 @@ import * as assert from 'uvu/assert'
 import { openBrowser } from '#test/support/browser/browser.ts'
 import { openStickPage, saveStick, serveStickPage } from '#test/support/browser/stick-page.ts'
 import { findBuildObstacle, openIso, openStickFiles } from '#test/support/vm/built-images.ts'
-import { makeFatStick } from '#test/support/vm/fat-stick.ts'
 import { LOCKED_DOWN } from '#test/support/vm/secure-firmware.ts'
 import { startUsbMachine } from '#test/support/vm/usb-machine.ts'
 import { makeUsbStick } from '#test/support/vm/usb-stick.ts'
+
+const SECTOR = 512
+const MIB = 2048
+const FIRST_SECTOR = MIB
+
+/** Writes the file `path` of so many MiB. Needs the packages fdisk and mtools. */
+function makeFatStick(path: string, megabytes: number, folder: string): void {
+  const sectors = megabytes * MIB - FIRST_SECTOR
+  runQuiet('truncate', ['--size', `${megabytes}M`, path])
+  // One partition of the type that Windows gives to FAT32.
+  runQuiet('sfdisk', ['--quiet', path], `label: dos\nstart=${FIRST_SECTOR}, type=c\n`)
+  const at = `${path}@@${FIRST_SECTOR * SECTOR}`
+  const shape = ['-T', String(sectors), '-h', '64', '-s', '32']
+  runQuiet('mformat', ['-i', at, '-F', '-v', 'STICK', ...shape, '::'])
+  const names = readdirSync(folder).map((name) => join(folder, name))
+  runQuiet('mcopy', ['-Q', '-s', '-i', at, ...names, '::/'])
+}
+
+const runQuiet = (tool: string, args: readonly string[], input = '') =>
+  execFileSync(tool, args, { encoding: 'utf8', input })
 
 const test = suite('stick as files')
 const obstacle = findBuildObstacle()

@@ -6,18 +6,87 @@ import { createSourceList } from '#engine/flash/listed-planner.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { createSources } from '#engine/image/sources/sources.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
-import type { LiveBoot } from '#fleet/boot/rules/live-boot.ts'
 import { createServerClient, type ServerClient } from '#flasher/link/server-client.ts'
-import { chooseOrdered, orderFor } from '#flasher/order/rules/flash-choice.ts'
-import { parsePlan, type NamedFlash } from '#flasher/order/rules/plan.ts'
 import { createFlashRun } from '#flasher/order/remote-hooks.ts'
+import { chooseOrdered, orderFor } from '#flasher/order/rules/flash-choice.ts'
+import { type NamedFlash, parsePlan } from '#flasher/order/rules/plan.ts'
+import { type LiveBoot, parseLiveBoot } from '#fleet/boot/rules/live-boot.ts'
+import { ANSWER_MS, HELD_MS } from '#fleet/boot/rules/ipxe.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import { linger } from '#kit/host/watch.ts'
-import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
+import { type Mac, parseMac } from '#kit/net/rules/mac.ts'
 import { macOf } from '../server/server-wire.ts'
 import type { AskSite } from './cluster-ask.ts'
-import { createExpectation, type Book } from './cluster-book.ts'
-import { bootMachine } from './cluster-boot.ts'
+import { type Book, createExpectation } from './cluster-book.ts'
+
+type Booted =
+  | {
+      readonly kind: 'disk'
+      readonly askedAt: number
+      readonly from: string
+      readonly script: string
+    }
+  | { readonly kind: 'live'; readonly boot: LiveBoot }
+
+interface BootOptions {
+  readonly mac: string
+  /** The servers in the order in which this machine's DHCP answer names them. */
+  readonly servers: readonly string[]
+  readonly signal: AbortSignal
+  /** This is called when a script says that the machine has to wait. */
+  onWait(): void
+}
+
+/** Asks until a script says where to go; `askedAt`: when that script was asked for (`performance.now()`). */
+async function bootMachine(options: BootOptions): Promise<Booted> {
+  const { mac, servers, signal, onWait } = options
+  for (;;) {
+    const got = await askAround(mac, servers, signal)
+    if (got === null) {
+      await sleep(2000, undefined, { signal })
+      continue
+    }
+    const { script, ...asked } = got
+    const kernel = /^kernel .*?(http\S+) (.*) \|\|/m.exec(script)
+    if (kernel !== null) {
+      const [, file = '', line = ''] = kernel
+      // A machine without its kernel asks again.
+      if (await has(file, signal)) return { kind: 'live', boot: parseLiveBoot(line) }
+    } else if (!script.includes('goto wait')) return { kind: 'disk', ...asked, script }
+    onWait()
+    const seconds = Number(/^sleep (\d+)/m.exec(script)?.[1] ?? 2)
+    await sleep(seconds * 1000, undefined, { signal })
+  }
+}
+
+/** Each server in turn, and once more with more patience; null: none answered. */
+async function askAround(mac: string, servers: readonly string[], signal: AbortSignal) {
+  const path = `/pxe/${mac.replaceAll(':', '-')}?buildarch=x86_64&platform=efi`
+  for (const patience of [ANSWER_MS, HELD_MS]) {
+    for (const server of servers) {
+      const askedAt = performance.now()
+      const script = await fetchText(`${server}${path}`, patience, signal)
+      if (script?.startsWith('#!ipxe') === true) return { script, askedAt, from: server }
+    }
+  }
+  return null
+}
+
+async function fetchText(url: string, milliseconds: number, signal: AbortSignal, headers = {}) {
+  try {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)])
+    const answer = await fetch(url, { headers, signal: limit })
+    const text = await answer.text()
+    return answer.ok ? text : null
+  } catch {
+    signal.throwIfAborted()
+    return null
+  }
+}
+
+/** Its first byte stands for all of it. */
+const has = async (url: string, signal: AbortSignal) =>
+  (await fetchText(url, HELD_MS, signal, { range: 'bytes=0-0' })) !== null
 
 export interface OrderedImage {
   readonly name: string

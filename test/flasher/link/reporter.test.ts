@@ -1,3 +1,4 @@
+import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -5,10 +6,10 @@ import { z } from 'zod'
 import type { ProgressPost, RunPhase } from '#engine/inventory/rules/run.ts'
 import { createReporter } from '#flasher/order/remote-hooks.ts'
 import { createServerClient } from '#flasher/link/server-client.ts'
-import { createServerHome, login, passwordIn } from '#test/support/server/flasher-web.ts'
-import { openLossyLink } from '#test/support/http/lossy-link.ts'
-import { mac } from '#test/support/terminal/remote-fixture.ts'
+import { createRandom } from '#test/support/collect.ts'
 import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { createServerHome, login, passwordIn } from '#test/support/server/flasher-web.ts'
+import { mac } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('reporter')
 const signal = new AbortController().signal
@@ -159,5 +160,53 @@ test(`${BOXES} machines on a bad network: the last state of each is known`, asyn
   // Four phases, the end, and repeats after broken connections; each machine passed on thirteen events.
   assert.ok(posts >= BOXES && posts < BOXES * 8, `${posts} posts`)
 })
+
+interface LossyLink extends AsyncDisposable {
+  readonly url: string
+  /** Connections that were cut. */
+  readonly cuts: () => number
+}
+
+/** `share`: of the pieces that pass, how many cut their connection instead; 0 to 1. */
+async function openLossyLink(port: number, share: number): Promise<LossyLink> {
+  const random = createRandom(7)
+  const sockets = new Set<Socket>()
+  let cuts = 0
+  const join = (from: Socket, to: Socket) => {
+    sockets.add(from)
+    from.on('error', () => to.destroy())
+    from.on('close', () => {
+      sockets.delete(from)
+      to.destroy()
+    })
+    from.on('data', (piece) => {
+      if (random() < share) {
+        cuts += 1
+        from.destroy()
+        to.destroy()
+      } else to.write(piece)
+    })
+  }
+  const server = createServer((machine) => {
+    const other = connect(port, '127.0.0.1')
+    join(machine, other)
+    join(other, machine)
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const address = server.address()
+  const own = typeof address === 'object' && address !== null ? address.port : 0
+  return {
+    url: `http://127.0.0.1:${own}`,
+    cuts: () => cuts,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => {
+        server.close(resolve)
+      })
+    },
+  }
+}
 
 test.run()

@@ -1,6 +1,9 @@
 /** What all ways to a machine's power promise alike, each with a real other end. */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
+import * as http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { H3, toNodeHandler } from 'h3'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { type Bmc, BmcSchema } from '#fleet/power/rules/bmc.ts'
@@ -9,7 +12,6 @@ import { createShell } from '#kit/host/shell.ts'
 import { opened } from '#test/support/opened.ts'
 import { actWith, createSubject, macOf, PXE, TIMES } from '#test/support/power/acting.ts'
 import { startIpmi } from '#test/support/power/ipmi-emulator.ts'
-import { startOutlet } from '#test/support/power/outlet-fake.ts'
 import { BMC_USER, type Lies, startRedfish } from '#test/support/power/redfish-fake.ts'
 
 const test = suite('ways to power')
@@ -350,6 +352,58 @@ judgesTest('redfishtool turns it on and reads that it is', async () => {
   const read = await shell.run([...tool, ...login, 'get'], { timeout: 60_000 })
   assert.match(read.stdout, /"PowerState": "On"/, read.stderr)
 })
+
+/** Starts it on a free port of 127.0.0.1; it wants the user `admin` with the password `s3cret`. */
+async function startOutlet() {
+  const state = {
+    isOn: false,
+    boot: 'none',
+    status: 200,
+    answer: 'json' as 'json' | 'text',
+    /** What it says instead of its state, or beside another status, one after the other. */
+    words: [] as string[],
+  }
+  const asked: string[] = []
+  const app = new H3()
+  const wanted = `Basic ${Buffer.from('admin:s3cret').toString('base64')}`
+  app.use((event, next) => {
+    asked.push(`${event.req.method} ${event.url.pathname}`)
+    if (event.req.headers.get('authorization') !== wanted) return new Response('', { status: 401 })
+    if (state.status !== 200) return new Response(state.words.shift(), { status: state.status })
+    return next()
+  })
+  const turn = (on: boolean) => () => {
+    state.isOn = on
+    return 'OK'
+  }
+  app.post('/:mac/on', turn(true))
+  app.post('/:mac/off', turn(false))
+  app.post('/:mac/pxe', () => {
+    state.boot = 'pxe'
+    return 'OK'
+  })
+  app.get('/:mac/state', () => {
+    const other = state.words.shift()
+    if (other !== undefined) return other
+    const word = state.isOn ? 'ON' : 'OFF'
+    return state.answer === 'json' ? { POWER: word } : `${word}\n`
+  })
+  const server = http.createServer(toNodeHandler(app))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const url = (verb: string) => `http://127.0.0.1:${port}/{mac}/${verb}`
+  return {
+    state,
+    asked,
+    hook: { way: 'hook', on: url('on'), off: url('off'), state: url('state'), network: url('pxe') },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
 
 test.run()
 faultsTest.run()

@@ -1,22 +1,55 @@
 /** The host keys of a real sshd, and what a wait for a first boot makes of them. */
-import { mkdtempDisposable, readFile } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdir, mkdtempDisposable, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { $ } from 'zx'
+import { createRun, type Run } from '#engine/inventory/rules/run.ts'
 import { createProofs, readHostKeys } from '#fleet/proof/proofs.ts'
 import { findRun, saveRun } from '#fleet/run/run-rows.ts'
 import { createDatabase } from '#fleet/state/database.ts'
-import { createRun, type Run } from '#engine/inventory/rules/run.ts'
 import { createChanges } from '#kit/host/changes.ts'
 import { createShell } from '#kit/host/shell.ts'
-import { makeHostKey, startSshd } from '#test/support/net/sshd.ts'
+import { findPort } from '#test/support/http/ports.ts'
 import { MAC } from '#test/support/server/machine-fixture.ts'
 import { originOf } from '#test/support/server/runs.ts'
-import { findPort } from '#test/support/http/ports.ts'
+import { waitUntil } from '#test/support/waiting.ts'
+
+const runTool = $({ quiet: true, verbose: false })
+
+/** Makes a host key in a folder of its own; resolves to its path. */
+async function makeHostKey(folder: string, name: string): Promise<string> {
+  const path = join(folder, name)
+  await runTool`ssh-keygen -q -t ed25519 -N ${''} -f ${path}`
+  return path
+}
+
+/** Starts it on 127.0.0.1 with that host key alone. */
+async function startSshd(key: string, port: number) {
+  // It insists on this folder, however it is configured.
+  await mkdir('/run/sshd', { recursive: true })
+  const options = [`ListenAddress=127.0.0.1:${port}`, `HostKey=${key}`, 'PidFile=none']
+  const words = ['-D', '-e', '-f', '/dev/null', ...options.flatMap((option) => ['-o', option])]
+  const child = spawn('/usr/sbin/sshd', words, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const ended = once(child, 'exit')
+  let said = ''
+  child.stderr.on('data', (piece: Buffer) => void (said += piece.toString()))
+  await waitUntil(
+    async () => said.includes('Server listening'),
+    () => said,
+  )
+  return {
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
 
 const test = suite('host keys of new systems')
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
+import { captureLayouts } from '#test/support/capture/layouts/layout-trip.ts'
 import { makeNoise } from '#test/support/disk/disk-images.ts'
 import { createLoop } from '#test/support/disk/loop.ts'
 import { runFlasher } from '#test/support/terminal/flasher.ts'
@@ -108,4 +109,14 @@ test('--generalize passes partitions that hold nothing, and is refused for what 
   assert.is(refused.code, 1)
   assert.match(refused.stderr, 'there is a partition whose contents are not known')
 })
+
+const LAYOUTS = 8
+
+test(`${LAYOUTS} layouts lose nothing`, async () => {
+  const { lost, freedBytes } = await captureLayouts(Array.from({ length: LAYOUTS }, (_, at) => at))
+  assert.equal(lost, [])
+  // What is surely free is left out.
+  assert.ok(freedBytes > 20 * MIB, String(freedBytes))
+})
+
 test.run()

@@ -5,12 +5,17 @@ import { join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { type FlashOrder, WHOLE_DISK } from '#engine/flash/rules/flash.ts'
+import { EXIT } from '#flasher/commands/rules/exit-codes.ts'
 import { makeBytes } from '#test/support/collect.ts'
 import { makeTrailer, pipeThrough, seekable } from '#test/support/disk/compressed.ts'
 import { makeDiskImage } from '#test/support/disk/disk-images.ts'
 import { createLoop } from '#test/support/disk/loop.ts'
+import { assertBlank, makeStale, readDisk } from '#test/support/disk/writer.ts'
 import { startHostileServer } from '#test/support/http/hostile-server.ts'
 import { runFlasher, startFlasher } from '#test/support/terminal/flasher.ts'
+import { driveMachine, entryOf, openServer, runOf } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('flash command: what is no image')
 const MIB = 1024 * 1024
@@ -24,7 +29,7 @@ async function createFixture(files: Readonly<Record<string, Buffer>> = {}) {
   await disk.write(Buffer.alloc(MIB, 0xa5), 0, MIB, 0)
   for (const [name, bytes] of Object.entries(files)) await writeFile(join(folder, name), bytes)
   const target = ['--target', loop.device, '--progress', 'none', '--json']
-  const readDisk = async (length: number) => {
+  const readTarget = async (length: number) => {
     await using file = await open(loop.device, 'r')
     const into = Buffer.alloc(length)
     await file.read(into, 0, length, 0)
@@ -38,8 +43,8 @@ async function createFixture(files: Readonly<Record<string, Buffer>> = {}) {
       return { code, document: Object(JSON.parse(stdout)), stderr }
     },
     device: loop.device,
-    readDisk,
-    isUntouched: async () => (await readDisk(MIB)).equals(Buffer.alloc(MIB, 0xa5)),
+    readDisk: readTarget,
+    isUntouched: async () => (await readTarget(MIB)).equals(Buffer.alloc(MIB, 0xa5)),
     async [Symbol.asyncDispose]() {
       await loop[Symbol.asyncDispose]()
       await rm(folder, { recursive: true })
@@ -187,6 +192,105 @@ test('a frame that is longer than its table says is said to be so', async () => 
   const { code, document } = await fixture.flash('a.img.zst')
   assert.is(code, 1)
   assert.match(document.error.message, /does not hold as much as its tables say/)
+})
+
+for (const tool of ['bash', 'lsblk']) {
+  test(`${tool} is named, with its package and exit code`, async () => {
+    // In a namespace of its own, where that file cannot be run.
+    const hide = `for at in /bin/${tool} /usr/bin/${tool}; do mount --bind /dev/null "$at" 2>/dev/null; done; exec "$@"`
+    const prefix = ['unshare', '--mount', 'sh', '-c', hide, 'sh']
+    const { code, stderr } = await runFlasher(['list', 'disks'], { prefix })
+    assert.is(code, EXIT['tool-missing'], stderr)
+    assert.match(stderr, new RegExp(`${tool} is not installed`))
+    assert.match(stderr, /apt-get install/)
+  })
+}
+
+const LARGE_IMAGE = makeDiskImage(6 * MIB)
+const HALF = LARGE_IMAGE.subarray(0, 3 * MIB)
+const flasher = createFlasher({ env: process.env, retryMs: 1 })
+const { signal } = new AbortController()
+const MISSED = new RegExp(`it has ${HALF.length} bytes, the catalog says ${LARGE_IMAGE.length}`)
+
+/** `/known…` names its length, all else comes in chunks. */
+const serve = () =>
+  startHostileServer(({ url = '', method }, response) => {
+    const headers = url.startsWith('/known') ? { 'content-length': HALF.length } : {}
+    response.writeHead(200, headers)
+    response.end(method === 'HEAD' ? undefined : HALF)
+  })
+
+const orderOf = (image: string, path: string, sizeBytes: number | null): FlashOrder => ({
+  image,
+  format: null,
+  sizeBytes,
+  targets: [{ path }],
+  options: WHOLE_DISK,
+})
+
+test('where both lengths are known it is refused before the first byte', async () => {
+  await using server = await serve()
+  await using loop = await createLoop({ megabytes: 8 })
+  const stale = await makeStale(loop.device)
+  const order = orderOf(`${server.origin}/known.img`, loop.device, LARGE_IMAGE.length)
+  await using planned = await flasher.plan(order, signal)
+  assert.ok(planned.disks[0]?.plan.ok)
+  // A server without ranges is read from its beginning, which is before the disk is touched.
+  const [outcome] = await flasher.run(planned, { signal, onEvent: () => {} })
+  assert.match(outcome?.kind === 'failed' ? outcome.reason : '', MISSED)
+  assert.ok((await readDisk(loop.device)).equals(stale))
+})
+
+test('where its own is known at the end alone, the disk is left without its ends', async () => {
+  await using server = await serve()
+  await using loop = await createLoop({ megabytes: 8 })
+  await makeStale(loop.device)
+  const order = orderOf(`${server.origin}/chunked.img`, loop.device, LARGE_IMAGE.length)
+  await using planned = await flasher.plan(order, signal)
+  assert.ok(planned.disks[0]?.plan.ok)
+  const [outcome] = await flasher.run(planned, { signal, onEvent: () => {} })
+  assert.match(outcome?.kind === 'failed' ? outcome.reason : '', MISSED)
+  await assertBlank(loop.device)
+})
+
+test('a catalog that says as much as there is, or nothing, leaves a warning', async () => {
+  await using server = await serve()
+  await using loop = await createLoop({ megabytes: 8 })
+  for (const [name, sizeBytes] of [
+    ['known.img', HALF.length],
+    ['known.img', null],
+    ['chunked.img', HALF.length],
+  ] as const) {
+    const order = orderOf(`${server.origin}/${name}`, loop.device, sizeBytes)
+    await using planned = await flasher.plan(order, signal)
+    const [outcome] = await flasher.run(planned, { signal, onEvent: () => {} })
+    assert.match(outcome?.kind === 'done' ? (outcome.warnings ?? []).join() : '', /is cut off/)
+  }
+})
+
+test('a machine refuses by what the catalog of its server says', async () => {
+  await using files = await serve()
+  await using loop = await createLoop({ megabytes: 8 })
+  const stale = await makeStale(loop.device)
+  for (const [name, isTouched] of [
+    ['known.img', false],
+    ['chunked.img', true],
+  ] as const) {
+    const entry = entryOf(`${files.origin}/${name}`, { sizeBytes: LARGE_IMAGE.length })
+    await using server = await openServer([entry])
+    await server.arm({
+      bty_image_ref: entry.ref,
+      boot_mode: 'flasher-flash-once',
+      target_disk_serial: 'path:pci-1',
+    })
+    const places = { 'pci-1': loop.device }
+    const { reboots } = await driveMachine({ server: server.url, places })
+    const run = await runOf(server)
+    assert.equal([reboots, run.result], [0, 'failed'], name)
+    assert.match(run.reason ?? '', MISSED)
+    if (isTouched) await assertBlank(loop.device)
+    else assert.ok((await readDisk(loop.device)).equals(stale))
+  }
 })
 
 test.run()

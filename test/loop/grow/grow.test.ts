@@ -1,23 +1,28 @@
 /** --grow with real file systems: they fill the disk, judged by their own checkers. */
-import { readFile } from 'node:fs/promises'
+import { chmod, mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
 import { faultOf } from '#test/support/collect.ts'
 import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk } from '#test/support/disk/faulty-disk.ts'
+import { withMounted } from '#test/support/disk/flashed-disk.ts'
 import {
   checkFileSystem,
+  type GrowingImage,
+  type Kind,
   KINDS,
   listLoopsOn,
   makeGrowingImage,
   PART_OFFSET,
   readLastPartition,
   readSize,
-  type GrowingImage,
 } from '#test/support/disk/growing-images.ts'
 import { createLoop } from '#test/support/disk/loop.ts'
 import { createMemorySource } from '#test/support/disk/memory-source.ts'
-import { runFlasher } from '#test/support/terminal/flasher.ts'
 import {
   assertBlank,
   assertSame,
@@ -25,7 +30,12 @@ import {
   isFree,
   makeStale,
   readDisk,
+  untilFree,
 } from '#test/support/disk/writer.ts'
+import { createSeededRandom, KILLS } from '#test/support/seed.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
+import { startFlash } from '#test/support/terminal/program.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('growing what was flashed')
 const run = $({ quiet: true, nothrow: true })
@@ -155,4 +165,145 @@ test('a damaged file system is no reason to leave half a system', async () => {
   await assertBlank(loop.device)
   assert.equal(await listLoopsOn(loop.device), [])
 })
+
+const runStrictly = $({ quiet: true })
+const GIB = 2 ** 30
+
+const MKFS: Readonly<Record<string, readonly string[]>> = {
+  // resize2fs 1.47.0 breaks it where the inode tables move.
+  orphan_file: ['-b1024', '-Oorphan_file,metadata_csum'],
+  'no journal': ['-O^has_journal'],
+  ext2: ['-text2'],
+  ext3: ['-text3'],
+  // This kernel may not be able to mount it: then the check alone decides.
+  casefold: ['-Ocasefold'],
+}
+
+for (const [what, options] of Object.entries(MKFS)) {
+  test(`ext with ${what} grows far and is sound`, async () => {
+    await using image = await makeGrowingImage('ext4')
+    // Smaller than its partition: its blocks are moved less, its tables more.
+    await runStrictly`mkfs.ext4 -q -F -E offset=${PART_OFFSET} ${options} ${image.path} 8M`
+    const sizeBytes = (what === 'orphan_file' ? 36 : 1) * GIB
+    await using loop = await createLoop({ sizeBytes })
+    const { device } = loop
+    const argv = ['--image', image.path, '--target', device, '--grow', '--yes']
+    const { code, stderr } = await runFlasher(['flash', ...argv])
+    assert.is(code, 0, stderr)
+    await checkFileSystem(device, 'ext4')
+    assert.ok((await readSize(device, 'ext4')) > sizeBytes - 4 * MIB)
+    const part = (
+      await runStrictly`losetup --find --show --offset ${PART_OFFSET} --read-only ${device}`
+    ).stdout.trim()
+    try {
+      const { stdout } = await runStrictly`dumpe2fs -h ${part}`
+      assert.is(/orphan_file/.test(stdout), what === 'orphan_file')
+      if (what !== 'casefold') await withMounted(part, async () => {}, 'ro')
+    } finally {
+      await runStrictly`losetup --detach ${part}`
+    }
+    // The kernel lets go of a detached one when its last reader does.
+    const isLetGo = async () => (await listLoopsOn(device)).length === 0
+    await waitUntil(isLetGo, () => `${device} is still under a loop device`)
+    assert.ok(await isFree(device))
+  })
+}
+
+test('ext4 with bigalloc is refused by name before the disk is touched', async () => {
+  await using image = await makeGrowingImage('ext4')
+  await runStrictly`mkfs.ext4 -q -F -E offset=${PART_OFFSET} -O bigalloc ${image.path} 8M`
+  await using loop = await createLoop({ megabytes: 64 })
+  const argv = ['--image', image.path, '--target', loop.device, '--grow', '--dry-run']
+  const { code, stderr } = await runFlasher(['flash', ...argv])
+  assert.is(code, 1)
+  assert.match(stderr, /ext4 with bigalloc clusters, which resize2fs does not grow/)
+})
+
+/** The tool as it is, but it leaves damage; what it is asked to only look at stays as it is. */
+const DAMAGING: readonly (readonly [Kind, tool: string, seek: number, words: RegExp])[] = [
+  ['ext4', 'resize2fs', 4, /e2fsck finds errors in it/],
+  ['ntfs', 'ntfsresize', 16, /ntfsresize finds errors in it/],
+]
+
+for (const [kind, tool, seek, words] of DAMAGING) {
+  test(`${kind} that is damaged by ${tool} leaves a disk that does not boot`, async () => {
+    await using image = await makeGrowingImage(kind)
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-tool-'))
+    const own = (await runStrictly`sh -c ${`command -v ${tool}`}`).stdout.trim()
+    const script = `#!/bin/sh
+      case " $* " in *' --check '*) exec ${own} "$@" ;; esac
+      ${own} "$@" || exit
+      for node; do :; done
+      tr '\\0' '\\377' </dev/zero | dd of="$node" bs=1024 seek=${seek} count=64 conv=notrunc status=none`
+    await writeFile(join(folder.path, tool), script)
+    await chmod(join(folder.path, tool), 0o755)
+    await using loop = await createLoop({ megabytes: 64 })
+    const { device } = loop
+    const argv = ['--image', image.path, '--target', device, '--grow', '--yes']
+    const { code, stderr } = await runFlasher(['flash', ...argv], {
+      env: { PATH: `${folder.path}:${process.env['PATH'] ?? ''}` },
+    })
+    assert.is(code, 1)
+    assert.match(stderr, 'the file system is damaged now that it has grown')
+    assert.match(stderr, words)
+    assert.match(stderr, 'Flash without --grow')
+    await assertBlank(device)
+    assert.equal(await listLoopsOn(device), [])
+  })
+}
+
+const SIZE = 24
+/** Slow enough that the growth, too, takes a share of the time. */
+const SLOW_DISK = ['--filter=delay', 'memory', `${SIZE}M`, 'wdelay=10ms', 'rdelay=4ms']
+
+async function start(image: Buffer, device: string) {
+  const flashing = startFlash([image], ['--format', 'img', '--target', device, '--grow'])
+  await flashing.started
+  return flashing
+}
+
+async function judge(device: string): Promise<'blank' | 'complete'> {
+  if ((await readDisk(device, 0, 4096)).every((byte) => byte === 0)) return 'blank'
+  const bytes = SIZE * MIB - PART_OFFSET - MIB
+  assert.is(await readLastPartition(device), bytes)
+  assert.is(await readSize(device, 'ext4'), bytes)
+  await checkFileSystem(device, 'ext4')
+  return 'complete'
+}
+
+async function untilDetached(device: string) {
+  for (let tries = 0; (await listLoopsOn(device)).length > 0; tries += 1) {
+    assert.ok(tries < 1000, `a loop device on ${device} is left`)
+    await sleep(20)
+  }
+}
+
+test(`SIGKILL at ${KILLS} moments, most of them in the growth; then a whole flash`, async () => {
+  await using image = await makeGrowingImage('ext4')
+  const bytes = await readFile(image.path)
+  await using disk = await createFaultyDisk({ nbdkit: SLOW_DISK })
+  const { device } = disk
+  const flashWhole = async () => {
+    const { ended } = await start(bytes, device)
+    const begun = performance.now()
+    assert.is((await ended).by, 0)
+    assert.is(await judge(device), 'complete')
+    return performance.now() - begun
+  }
+  const lasts = await flashWhole()
+  const random = createSeededRandom(21)
+  for (let n = 0; n < KILLS; n += 1) {
+    const share = n % 3 === 0 ? random() : 0.4 + 0.6 * random()
+    const { child, ended } = await start(bytes, device)
+    await sleep(share * lasts)
+    child.kill('SIGKILL')
+    const { by } = await ended
+    await untilFree(device)
+    await untilDetached(device)
+    const left = await judge(device)
+    assert.ok(by === 'SIGKILL' || left === 'complete', `${left} (${by}) after ${share} of the time`)
+  }
+  await flashWhole()
+})
+
 test.run()

@@ -1,4 +1,5 @@
 /** Machines of a rack hand an image on to each other: every byte is right, whoever leaves, lies, or has no memory to spare. */
+import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,10 +7,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 import { packBuffer } from '#test/support/disk/packed-image.ts'
 import { readDisk } from '#test/support/disk/writer.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
 import { NGINX } from '#test/support/http/nginx.ts'
 import { openRack, type RackEnd } from '#test/support/net/rack-site.ts'
+import {
+  driveMachine,
+  entryOf,
+  MAC,
+  openServer,
+  runOf,
+} from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('machines that hand an image on')
 const run = existsSync(NGINX) && process.getuid?.() === 0 ? test : test.skip
@@ -175,6 +185,99 @@ run('where it is off, nobody asks for neighbours, and no nginx is started', asyn
   const end = await machine.ended
   await assertFlashed(machine, end)
   assert.equal((await sourcesOf(rack, machine)).sources, [])
+})
+
+const runAsRoot = process.getuid?.() === 0 ? test : test.skip
+
+const SMALL_IMAGE = makeDiskImage(6 * 2 ** 20)
+const SHA = createHash('sha256').update(SMALL_IMAGE).digest('hex')
+const PLACE = 'pci-0000:00:05.0'
+const ARMED = {
+  boot_mode: 'flasher-flash-once',
+  bty_image_ref: 'a'.repeat(64),
+  target_disk_serial: `path:${PLACE}`,
+}
+/** A port on which nothing listens. */
+const GONE = 'http://127.0.0.1:9'
+
+const serveImage = () =>
+  startHostileServer((_, response) => {
+    response.writeHead(200, { 'content-length': SMALL_IMAGE.length })
+    response.end(SMALL_IMAGE)
+  })
+
+/** Two servers that know the machine, and have it flashed. */
+async function openArmed(images: string) {
+  const entry = entryOf(`${images}/debian.img`, { sha256: SHA, sizeBytes: SMALL_IMAGE.length })
+  const server = await openServer([entry])
+  await server.arm(ARMED)
+  return server
+}
+
+runAsRoot(
+  'the first one dies while the disk is written: the second has the run and its end, nothing twice',
+  async () => {
+    await using images = await serveImage()
+    await using one = await openArmed(images.origin)
+    await using two = await openArmed(images.origin)
+    await using loop = await createLoop({ megabytes: 16 })
+    let isUp = true
+    const box = await driveMachine({
+      server: one.url,
+      others: [two.url],
+      places: { [PLACE]: loop.device },
+      onWrite() {
+        if (isUp) void one.close()
+        isUp = false
+      },
+    })
+    assert.equal(box.outcome, { kind: 'exit', code: 0 }, box.said.join('\n'))
+    assert.ok(box.said.includes(`${one.url} does not answer; going on with ${two.url}.`))
+    assert.ok((await readDisk(loop.device, 0, SMALL_IMAGE.length)).equals(SMALL_IMAGE))
+    const known = await runOf(two)
+    assert.equal([known.result, known.verified], ['done', true])
+    assert.is.not((await two.machines.find(MAC))?.last_flashed_at, null)
+    // What the first one heard is the same run, without an end.
+    const before = await runOf(one)
+    assert.equal([before.id, before.result], [known.id, null])
+  },
+)
+
+runAsRoot('the first one is gone from the start', async () => {
+  await using images = await serveImage()
+  await using two = await openArmed(images.origin)
+  await using loop = await createLoop({ megabytes: 16 })
+  const box = await driveMachine({
+    server: GONE,
+    others: ['no address/', two.url],
+    places: { [PLACE]: loop.device },
+  })
+  assert.equal(box.outcome, { kind: 'exit', code: 0 }, box.said.join('\n'))
+  assert.equal(
+    box.said.filter((line) => line.includes('going on with')),
+    [`${GONE} does not answer; going on with ${two.url}.`],
+  )
+  assert.is((await runOf(two)).result, 'done')
+})
+
+const isHint = (line: string) => line.startsWith('Ctrl-C ends the wait')
+
+test('no server is there: in the live system a person reads once what ends the long wait, and it does', async () => {
+  const ending = new AbortController()
+  const began = performance.now()
+  const waiting = driveMachine({
+    server: GONE,
+    env: { FLASHER_LIVE: '1' },
+    parts: { signal: ending.signal, times: { contact: 600_000, retry: 20 } },
+  })
+  await sleep(500)
+  ending.abort()
+  const box = await waiting
+  assert.ok(performance.now() - began < 30_000)
+  assert.is(box.outcome.kind, 'interactive')
+  assert.is(box.said.filter(isHint).length, 1, box.said.join('\n'))
+  const own = await driveMachine({ server: GONE, parts: { times: { contact: 300, retry: 20 } } })
+  assert.is(own.said.filter(isHint).length, 0)
 })
 
 test.run()

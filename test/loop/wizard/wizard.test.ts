@@ -4,12 +4,16 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createDisks } from '#engine/disk/disks.ts'
 import { createShell } from '#kit/host/shell.ts'
+import { makeContent } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk, gated } from '#test/support/disk/faulty-disk.ts'
 import { EXITED, type Terminal } from '#test/support/terminal/tmux.ts'
 import {
   createTarget,
   createWizardFixture,
   goToConfirm,
   numberOf,
+  type WizardFixture,
+  type WizardOptions,
 } from '#test/support/terminal/wizard-fixture.ts'
 
 const test = suite('wizard screens')
@@ -291,4 +295,207 @@ test('a terminal that changes its size is drawn anew, with what was typed', asyn
   await terminal.press('Enter')
   await terminal.waitFor('> Disk:')
 })
+
+const HELP_LOOKS = [
+  { columns: 80, rows: 25, env: {} },
+  { columns: 200, rows: 50, env: {} },
+  { columns: 80, rows: 25, env: { TERM: 'linux' } },
+  { columns: 80, rows: 25, env: { TERM: 'vt220' } },
+] as const
+
+/** `?` shows the help of this screen, any key the screen again. */
+async function readHelp(terminal: Terminal, title: RegExp, back: string, columns: number) {
+  await terminal.press('?')
+  const help = await terminal.waitFor('Any key: back to the screen.')
+  assert.match(help.join(' '), title)
+  assert.match(help.join('\n'), /^\? +shows this help$/m)
+  for (const line of help) assert.ok(line.length < columns, line)
+  // A key that would do something on the screen itself.
+  await terminal.press('y')
+  await terminal.waitFor(back)
+}
+
+for (const { columns, rows, env } of HELP_LOOKS) {
+  const name = `${columns}x${rows} ${'TERM' in env ? env.TERM : 'with Unicode'}`
+  test(`the last line names the keys, and ? explains every screen: ${name}`, async () => {
+    const content = makeContent(2 ** 20)
+    await using fixture = await createWizardFixture({ 'a.img': content, 'b.img': content })
+    await using target = await createTarget()
+    await using terminal = await fixture.open({ columns, rows, env })
+    const images = await terminal.waitFor('> Image:')
+    assert.match(images.join('\n'), /^\[(↑↓|arrows)\] choose {2}\[\/\] filter .*\[\?\] help$/m)
+    await readHelp(terminal, /Choose the image to write/, '> Image:', columns)
+    await terminal.press('b', 'Enter')
+    const catalogs = await terminal.waitFor('? Where do the images come from?')
+    assert.match(catalogs.join('\n'), /\?:? help$/m)
+    await readHelp(terminal, /Choose where the images come from/, 'Where do the images', columns)
+    await terminal.press('c', 'Enter')
+    await terminal.waitFor('> Location:')
+    await readHelp(terminal, /Type the location of a catalog/, '> Location:', columns)
+    await terminal.press('q', 'Enter')
+    await goToConfirm(terminal, 'a.img', target.device)
+    await readHelp(terminal, /Nothing has been written yet/, 'ERASE AND FLASH', columns)
+    await terminal.press('b', 'Enter')
+    const disks = await terminal.waitFor(new RegExp(`${target.device} [^]*> Disk:`))
+    assert.match(disks.join('\n'), /^\[(↑↓|arrows)\] choose {2}.*\[b\] image .*\[\?\] help$/m)
+    await readHelp(terminal, /Everything on it will be lost/, '> Disk:', columns)
+    await terminal.press('C-c')
+    await terminal.waitFor(`${EXITED}0`)
+  })
+}
+
+test('Ctrl-C leaves from within the help', async () => {
+  await using fixture = await createWizardFixture({})
+  await using terminal = await fixture.open()
+  await terminal.waitFor('? Where do the images come from?')
+  await terminal.press('?')
+  await terminal.waitFor('Any key: back')
+  await terminal.press('C-c')
+  await terminal.waitFor(`${EXITED}0`)
+})
+
+test('on a small terminal the help has pages', async () => {
+  await using fixture = await createWizardFixture()
+  await using terminal = await fixture.open({ columns: 40, rows: 12, env: { TERM: 'vt220' } })
+  await terminal.waitFor('> Image:')
+  await terminal.press('?')
+  await terminal.waitFor('Any key: more help.')
+  await terminal.press('Space')
+  await terminal.waitFor('1, 2, ...')
+  await terminal.press('Space')
+  await terminal.waitFor('m, make')
+  await terminal.press('Space')
+  await terminal.waitFor('Any key: back to the screen.')
+  await terminal.press('Space')
+  await terminal.waitFor('> Image:')
+})
+
+test('a terminal that cannot redraw prints the help and asks again', async () => {
+  await using fixture = await createWizardFixture()
+  await using terminal = await fixture.open({ env: { TERM: 'dumb' }, rows: 50 })
+  const first = await terminal.waitFor('> Image:')
+  assert.match(first.join('\n'), /^\[number\] choose/m)
+  await terminal.press('?', 'Enter')
+  await terminal.waitFor(/a number +chooses that row[^]*> Image:$/m)
+})
+
+const nameOf = (day: string) => `debian-13-generic-amd64-202501${day}-daily-of-the-lab.img`
+
+test('images that differ in their middle are distinguishable on 40 columns', async () => {
+  await using fixture = await createWizardFixture({ [nameOf('01')]: 'x', [nameOf('02')]: 'x' })
+  for (const columns of [80, 60, 40]) {
+    await using terminal = await fixture.open({ columns })
+    const screen = await terminal.waitFor('> Image:')
+    const [one = '', two = ''] = screen.filter((line) => line.includes('debian'))
+    assert.is.not(one.slice(7), two.slice(7))
+    for (const line of screen) assert.ok(line.length < columns, line)
+    // All of the name, as long as there is room for it.
+    if (columns === 80) assert.ok(one.includes(nameOf('01')), one)
+  }
+})
+
+const MIB = 2 ** 20
+
+async function goToDisks(terminal: Terminal, disks: readonly string[]) {
+  await terminal.waitFor(/debian-13-amd64.img [^]*> Image:/)
+  await terminal.press('1', 'Enter')
+  let screen: readonly string[] = []
+  for (const disk of disks) screen = await terminal.waitFor(new RegExp(`${disk} [^]*> Disk:`))
+  return screen
+}
+
+/** Ticks them by number and the space bar, and goes on. */
+async function confirmAll(terminal: Terminal, disks: readonly string[]) {
+  const screen = await goToDisks(terminal, disks)
+  for (const disk of disks) {
+    await terminal.press(numberOf(screen, disk), 'Space')
+    await terminal.waitFor(new RegExp(`^[✔*][>-]? +\\d+ +${disk} `, 'm'))
+  }
+  await terminal.press('Enter')
+  return await terminal.waitFor('ERASE AND FLASH')
+}
+
+const holdsImage = async ({ content }: WizardFixture, backing: string) =>
+  (await readFile(backing)).subarray(0, content.length).equals(content)
+
+const SCREENS: readonly (readonly [string, WizardOptions])[] = [
+  ['80x25', {}],
+  ['200x50', { columns: 200, rows: 50 }],
+  ['80x24 on a serial line', { rows: 24, env: { TERM: 'vt220', LANG: 'C' } }],
+  ['80x25 without colour', { env: { NO_COLOR: '1' } }],
+]
+for (const [name, options] of SCREENS) {
+  test(`${name}: two disks, from the list to their ends`, async () => {
+    await using fixture = await createWizardFixture()
+    await using one = await createTarget()
+    await using two = await createTarget()
+    await using terminal = await fixture.open(options)
+    const disks = [one.device, two.device]
+    const asked = (await confirmAll(terminal, disks)).join('\n')
+    assert.match(asked, /Everything on these 2 disks will be lost:/)
+    for (const disk of disks) assert.match(asked, new RegExp(`^ +${disk}: .*33\\.6 MB`, 'm'))
+    assert.match(asked, /^disk: +2: \/dev\/loop\d+, \/dev\/loop\d+$/m)
+    await terminal.press('y')
+    const done = (await terminal.waitFor('? What next?')).join('\n')
+    for (const disk of disks) {
+      assert.match(done, new RegExp(`^[✔*] Done\\. Wrote .* to ${disk} in .*verified`, 'm'))
+    }
+    for (const { backing } of [one, two]) assert.ok(await holdsImage(fixture, backing))
+    await terminal.press('q', 'Enter')
+    await terminal.waitFor(`${EXITED}0`)
+  })
+}
+
+test('none is written where one is another disk now; a line a disk while they are written', async () => {
+  await using fixture = await createWizardFixture()
+  await using good = await createTarget()
+  await using bad = await createTarget()
+  await using slow = await createFaultyDisk({ nbdkit: gated(32, 4 * MIB) })
+  slow.setFlag(true)
+  await using terminal = await fixture.open()
+  await confirmAll(terminal, [good.device, bad.device, slow.device])
+  // The disk is now as if it had been unplugged and another one been plugged in.
+  await writeFile(bad.backing, Buffer.alloc(16 * MIB))
+  await shell.require(['losetup', '--set-capacity', bad.device])
+  await terminal.press('y')
+  const refused = (await terminal.waitFor('? What next?')).join('\n')
+  assert.match(refused, new RegExp(`✖ ${good.device}: .*is another disk now`))
+  assert.match(refused, /Nothing was written\./)
+  assert.not.ok(await holdsImage(fixture, good.backing))
+  await terminal.press('b', 'Enter')
+  const again = await terminal.waitFor(new RegExp(`${slow.device} [^]*> Disk:`))
+  const numbers = [good, slow].map(({ device }) => numberOf(again, device))
+  await terminal.press(numbers.join(','), 'Enter')
+  await terminal.waitFor('ERASE AND FLASH')
+  await terminal.press('y')
+  // The slow one waits as long as its flag is set.
+  await terminal.waitFor(new RegExp(`^${good.device}\\s+done$`, 'm'))
+  const screen = (await terminal.screen()).join('\n')
+  assert.match(screen, /^debian-13-amd64\.img -> 2 disks$/m)
+  assert.match(screen, new RegExp(`^${slow.device}\\s+write +\\d+%`, 'm'))
+  slow.setFlag(false)
+  await terminal.waitFor('? What next?')
+  await terminal.press('q', 'Enter')
+  await terminal.waitFor(`${EXITED}0`)
+})
+
+test('on a terminal that cannot redraw, several numbers in one line', async () => {
+  await using fixture = await createWizardFixture()
+  await using one = await createTarget()
+  await using two = await createTarget()
+  await using terminal = await fixture.open({ env: { TERM: 'dumb' } })
+  const screen = await goToDisks(terminal, [one.device, two.device])
+  await terminal.press(`${numberOf(screen, one.device)} ${numberOf(screen, two.device)}`, 'Enter')
+  await terminal.waitFor('ERASE AND FLASH')
+  await terminal.press('y', 'Enter')
+  await terminal.waitFor('Next:')
+  const history = await terminal.history()
+  for (const { device, backing } of [one, two]) {
+    assert.match(history, new RegExp(`^${device} \\[done\\]`, 'm'))
+    assert.ok(await holdsImage(fixture, backing))
+  }
+  await terminal.press('q', 'Enter')
+  await terminal.waitFor(`${EXITED}0`)
+})
+
 test.run()

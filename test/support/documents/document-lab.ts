@@ -8,7 +8,12 @@ import { createServerHome, passwordIn } from '../server/flasher-web.ts'
 import { startCache } from '../server/image-cache.ts'
 import { bodyOf } from '../server/runs.ts'
 import { waitUntil } from '../waiting.ts'
-import { listRunFences } from './fences.ts'
+
+const FENCE = /^(?: *<!-- run: ([^\n]+) -->\n\n?)( *)```\w*\n([^]*?)^ *```$/gm
+
+/** Lists the texts of those blocks of a page that `test` runs, in their order. */
+const listRunFences = (page: string, test: string): readonly string[] =>
+  [...page.matchAll(FENCE)].filter(([, by]) => by === test).map(([, , , text = '']) => text)
 
 /** What the pages' machine reports of itself. */
 const DISKS = [

@@ -1,5 +1,5 @@
 /** Which files of a checkout are loaded and which really run, as V8's own coverage counts it. */
-import { spawn, type ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,12 +7,42 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
-import { makeDiskImage } from '../disk/disk-images.ts'
-import { createLoop } from '../disk/loop.ts'
 import { createFolder, PASSWORD } from '#test/bench/server/server-fixture.ts'
 import { macOf } from '#test/bench/server/server-wire.ts'
+import { makeDiskImage } from '../disk/disk-images.ts'
+import { createLoop } from '../disk/loop.ts'
 import { findPort } from '../http/ports.ts'
-import { connectInspector } from './inspector.ts'
+
+const targets = z.array(z.object({ webSocketDebuggerUrl: z.string() }))
+const answer = z.object({ id: z.number().optional(), result: z.unknown() })
+
+/** The process that listens with `--inspect` on this port of the loopback. */
+async function connectInspector(port: number) {
+  const list = await fetch(`http://127.0.0.1:${port}/json/list`)
+  const [target] = targets.parse(await list.json())
+  if (target === undefined) throw new Error(`nothing is inspected on port ${port}`)
+  const socket = new WebSocket(target.webSocketDebuggerUrl)
+  await once(socket, 'open')
+  const waiting = new Map<number, (result: unknown) => void>()
+  socket.addEventListener('message', ({ data }) => {
+    const { id = 0, result } = answer.parse(JSON.parse(String(data)))
+    waiting.get(id)?.(result)
+    waiting.delete(id)
+  })
+  let lastId = 0
+  return {
+    call(method: string, params: Readonly<Record<string, unknown>> = {}): Promise<unknown> {
+      lastId += 1
+      const asked = Promise.withResolvers<unknown>()
+      waiting.set(lastId, asked.resolve)
+      socket.send(JSON.stringify({ id: lastId, method, params }))
+      return asked.promise
+    },
+    [Symbol.dispose]() {
+      socket.close()
+    },
+  }
+}
 
 export interface Ran {
   /** Paths below the checkout; null: the program had been running before. */
@@ -142,8 +172,8 @@ export async function measureContact(checkout: string, what: 'pxe' | 'plan'): Pr
 async function awaitAnswer(child: ChildProcess, url: string): Promise<void> {
   for (let turn = 0; turn < 300; turn += 1) {
     if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`)
-    const answer = await fetch(url).catch(() => null)
-    if (answer?.ok === true) return
+    const response = await fetch(url).catch(() => null)
+    if (response?.ok === true) return
     await sleep(100)
   }
   throw new Error('the server did not come up')

@@ -7,17 +7,131 @@
  * passes then is named as FLAKY, for a test that passes only sometimes is to be mended, but it does not fail the
  * run. A file that is silent is ended. The slowest files are named before the count.
  */
+import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { parseArgs } from 'node:util'
-import { listChanged } from './changed.ts'
-import { describeSlowest, readDurations, writeDurations, type FileDuration } from './durations.ts'
-import { planJobs, takeJob, type Job } from './queue.ts'
-import { FAILURE, readResults, type FileFailure, type RunResults } from './results.ts'
+import { parseArgs, stripVTControlCharacters } from 'node:util'
+import { listArrows, readTexts } from '../arrows.ts'
+import { describeSlowest, type FileDuration, readDurations, writeDurations } from './durations.ts'
+import { type Job, planJobs, takeJob } from './queue.ts'
 import { SELECTIONS } from './selections.ts'
 import { openSlot, type Slot } from './slots.ts'
 import { runWatched } from './watched.ts'
+
+interface RunResults {
+  /** Whether the run came to its end, so that each file had its turn. */
+  readonly isWhole: boolean
+  /** How many tests there were in the files that had their turn; a file that broke off counts as one. */
+  readonly tests: number
+  /** The processor's seconds; null where the run did not come to its end. */
+  readonly processorSeconds: number | null
+  /** The files that had their turn, in order. */
+  readonly files: readonly string[]
+  readonly failures: readonly FileFailure[]
+}
+
+interface FileFailure {
+  /** The file, from the folder of the tests. */
+  readonly file: string
+  readonly text: string
+  readonly failed: number
+}
+
+/** What is printed first of a test that fails, in the moment it does. */
+const FAILURE = /^ {3}FAIL: /
+
+const FILE = /^\S+\.test\.ts$/
+const COUNT = /\((\d+) \/ (\d+)\)$/
+const TOTAL = /^ {2}Total: +\d+$/
+const PROCESSOR = /^Processor: ([\d.]+) s$/
+
+/** What one run printed, colours or not. */
+function readResults(output: string): RunResults {
+  const lines = stripVTControlCharacters(output).split('\n')
+  const end = lines.findIndex((line) => TOTAL.test(line))
+  const isWhole = end !== -1
+  const files = splitFiles(isWhole ? lines.slice(0, end) : lines)
+  const processor = lines.flatMap((line) => PROCESSOR.exec(line)?.[1] ?? [])[0]
+  const last = isWhole ? undefined : files.pop()
+  const failures = files.map(judge).filter(({ failed }) => failed > 0)
+  if (last !== undefined) {
+    failures.push({ file: last.file, text: last.lines.join('\n').trim(), failed: 1 })
+  }
+  return {
+    isWhole,
+    tests: files.reduce((sum, file) => sum + countTests(file), last === undefined ? 0 : 1),
+    processorSeconds: isWhole && processor !== undefined ? Number(processor) : null,
+    files: [...files, ...(last === undefined ? [] : [last])].map(({ file }) => file),
+    failures,
+  }
+}
+
+interface PrintedFile {
+  readonly file: string
+  readonly lines: string[]
+}
+
+function splitFiles(lines: readonly string[]): PrintedFile[] {
+  const files: PrintedFile[] = []
+  for (const line of lines) {
+    if (FILE.test(line)) files.push({ file: line, lines: [] })
+    else files.at(-1)?.lines.push(line)
+  }
+  return files
+}
+
+const countTests = ({ lines }: PrintedFile): number =>
+  lines.reduce((sum, line) => sum + Number(COUNT.exec(line)?.[2] ?? 0), 0)
+
+function judge({ file, lines }: PrintedFile): FileFailure {
+  const failed = lines.reduce((sum, line) => {
+    const [, ran = '0', of = '0'] = COUNT.exec(line) ?? []
+    return sum + Number(of) - Number(ran)
+  }, 0)
+  const start = lines.findIndex((line) => FAILURE.test(line))
+  return { file, failed, text: lines.slice(Math.max(0, start)).join('\n').trim() }
+}
+
+const SOURCES = ['appliance/**/*.ts', 'build/**/*.ts', 'runtime/**/*.{ts,mjs}', 'test/**/*.ts']
+
+interface Choice {
+  readonly folder: string
+  /** A commit: what differs from it, or is not committed, has changed. */
+  readonly since: string
+}
+
+function listChanged(tests: readonly string[], { folder, since }: Choice): string[] {
+  const changed = new Set([
+    ...git(['diff', '--name-only', '--relative', since]),
+    ...git(['ls-files', '--others', '--exclude-standard']),
+  ])
+  const texts = readTexts(SOURCES)
+  const loaders = new Map<string, string[]>()
+  for (const { from, to, local } of listArrows(texts)) {
+    if (local) loaders.set(to, [...(loaders.get(to) ?? []), from])
+  }
+  // A program that is started is named, not imported.
+  for (const program of [...texts.keys()].filter((file) =>
+    /^(runtime\/bin|build)\/[^/]+$/.test(file),
+  )) {
+    const name = path.basename(program)
+    const starters = [...texts].filter(
+      ([file, text]) => file.startsWith(folder) && text.includes(name),
+    )
+    loaders.set(program, [...(loaders.get(program) ?? []), ...starters.map(([file]) => file)])
+  }
+  const reached = new Set(changed)
+  // A set that grows while it is walked is walked to its end.
+  for (const file of reached) for (const loader of loaders.get(file) ?? []) reached.add(loader)
+  return tests.filter((test) => reached.has(path.join(folder, test)))
+}
+
+function git(argv: readonly string[]): string[] {
+  const { status, stdout, stderr } = spawnSync('git', argv, { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`git ${argv.join(' ')} ended with ${status}: ${stderr}`)
+  return stdout.split('\n').filter(Boolean)
+}
 
 /** More failures than this are not chance: they are not run again. */
 const MAX_RETRIED_FILES = 10

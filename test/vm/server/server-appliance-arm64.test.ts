@@ -1,18 +1,57 @@
 /** The server appliance for arm64 does what that for PCs does, under Secure Boot; and a Raspberry Pi finds in it what it looks for. */
 import { execFileSync } from 'node:child_process'
-import { mkdtempDisposable } from 'node:fs/promises'
+import { glob, mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openPiVolume, PI_BOARDS, readPiStart } from '#test/support/boot/pi-boot.ts'
+import { NAMED_APPLIANCES } from '#appliance/all.ts'
 import { SERVER_BOOT } from '#appliance/server.ts'
+import { cacheFolder, CHECKOUT, readVersion } from '#build/facts.ts'
+import { planImages } from '#build/plan.ts'
+import { runSteps } from '#build/run.ts'
 import { renderGrubEnvironment } from '#build/server/grub.ts'
+import { openPiVolume, PI_BOARDS, readPiStart } from '#test/support/boot/pi-boot.ts'
 import { opened } from '#test/support/opened.ts'
 import { findBuildObstacle, openServer } from '#test/support/vm/built-images.ts'
+import { type Qemu, startQemu } from '#test/support/vm/qemu.ts'
 import { writeServerDisk } from '#test/support/vm/server-appliance.ts'
-import { FIRMWARE_OFFSET, startPi } from '#test/support/vm/server/pi-machine.ts'
 import { updateAndRollBack } from '#test/support/vm/server/update.ts'
+
+/** Where the first partition begins. */
+const FIRMWARE_OFFSET: number = 4 * 2 ** 20
+
+/** Its size must be a power of two. What the board's firmware would do, QEMU does: it starts U-Boot with a device tree. */
+async function startPi(disk: string): Promise<Qemu> {
+  await using undo = new AsyncDisposableStack()
+  const folder = undo.use(await mkdtempDisposable(join(tmpdir(), 'flasher-pi-')))
+  const loader = join(folder.path, 'u-boot.bin')
+  await writeFile(loader, openPiVolume(disk, FIRMWARE_OFFSET).read('/u-boot.bin'))
+  const boot = ['-kernel', loader, '-dtb', await findDeviceTree()]
+  const card = ['-drive', `if=sd,format=raw,file=${disk}`]
+  const qemu = undo.use(
+    await startQemu({ processor: 'pi3', megabytes: 1024, cores: 4, args: [...boot, ...card] }),
+  )
+  const held = undo.move()
+  return { ...qemu, [Symbol.asyncDispose]: () => held.disposeAsync() }
+}
+
+/** That of a 3 is on no image: it comes from the packages that the appliance is built of. */
+async function findDeviceTree(): Promise<string> {
+  const facts = { version: readVersion(CHECKOUT), epoch: 1, level: 'dev' } as const
+  const appliances = NAMED_APPLIANCES.filter(({ name }) => name === 'server-rpi')
+  const { steps } = planImages({ appliances, facts, ipxeServer: null, ipxeSource: null })
+  const outcome = await runSteps({
+    steps: steps.filter(({ name }) => ['mkosi', 'tools', 'arm64-server-base'].includes(name)),
+    checkout: CHECKOUT,
+    cache: cacheFolder(process.env),
+    say: () => {},
+  })
+  if (!outcome.ok) throw new Error(`the step ${outcome.step} failed`)
+  const modules = join(outcome.pathOf('@arm64-server-base/base'), 'usr/lib/modules')
+  for await (const path of glob(join(modules, '*/dtb/broadcom/bcm2837-rpi-3-b.dtb'))) return path
+  throw new Error(`${modules} has no device tree of a Raspberry Pi 3`)
+}
 
 const test = suite('server appliance for arm64')
 const obstacle = findBuildObstacle()
