@@ -1,5 +1,6 @@
 /** The documentation as a site, made by the program that images and the npm package use, and served as the server does. */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtempSync } from 'node:fs'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -16,7 +17,7 @@ import { handbookRoute } from '#server/routes/handbook.ts'
 import { openBrowser } from '#test/support/browser/browser.ts'
 
 const test = suite('the documentation as a site')
-const folder = await mkdtemp(join(tmpdir(), 'flasher-docs-'))
+const folder = mkdtempSync(join(tmpdir(), 'flasher-docs-'))
 const site = join(folder, 'site')
 const app = new H3().get('/docs/**', async (event) =>
   renderResponse(await handbookRoute(site).handle(event), event),
