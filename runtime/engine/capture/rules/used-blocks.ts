@@ -29,7 +29,6 @@ import {
 
 /** With fewer clusters entries have 12 bits. */
 const MIN_FAT16_CLUSTERS = 4085
-/** Clusters are counted from 2. */
 const FAT32_BITS = 0x0fff_ffff
 
 function readFatFacts(first: Buffer) {
@@ -326,7 +325,9 @@ export function* walkXfs({ first, bytes, used }: Looked): SecondReading {
   return facts.isLazy && free > facts.freeBlocks - trees ? tooFree('its superblock') : null
 }
 
-/** exFAT: which clusters its own bitmap says are used. */
+// exFAT: which clusters its own bitmap says are used.
+
+/** Clusters are counted from 2, those of FAT as well. */
 const FIRST_CLUSTER = 2
 const ENTRY_BYTES = 32
 const BITMAP_ENTRY = 0x81
