@@ -13,7 +13,7 @@ import {
   listen,
   type TestServerOptions,
 } from '#test/support/server/server.ts'
-import { serialOf } from '#test/support/server/web-machines.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('GRUB')
 
@@ -265,7 +265,8 @@ test('a machine whose flash has begun asks again until the fault is over; one th
   for (const mac of [BEGUN, FAULTY]) assert.match(await read(`/pxe/${mac}`), 'flasher.server=', mac)
 })
 
-const PAGE = `/ui/machines/${MAC}`
+const BOX = macOf(1)
+const PAGE = `/ui/machines/${BOX}`
 
 /** The real program without a live system, and one who is logged in. */
 async function open() {
@@ -282,7 +283,7 @@ async function open() {
   }
   const [image] = await (await ask('/images')).json()
   await site.boxes.boot(1)
-  await json(`/machines/${MAC}`, 'PUT', {
+  await json(`/machines/${BOX}`, 'PUT', {
     boot_mode: 'flasher-flash-once',
     bty_image_ref: image.ref,
     target_disk_serial: serialOf(1),
@@ -304,7 +305,7 @@ test('its page says why it waits and asks; the answer is recorded with who gave 
   assert.match(await site.boxes.boot(1), 'boots its own disk')
   assert.not.match(await site.text(PAGE), BUTTON)
 
-  await fetch(`${site.url}/pxe/${MAC}/plan`)
+  await fetch(`${site.url}/pxe/${BOX}/plan`)
   assert.match(await site.boxes.boot(1), 'waits: the disk may be half written')
   const waiting = await site.text(PAGE)
   assert.match(waiting, 'Waiting: its disk may be half written')
@@ -326,22 +327,22 @@ test('its page says why it waits and asks; the answer is recorded with who gave 
   assert.match(after, 'as an operator chose')
   assert.not.match(after, BUTTON)
 
-  await fetch(`${site.url}/pxe/${MAC}/plan`)
+  await fetch(`${site.url}/pxe/${BOX}/plan`)
   assert.match(await site.boxes.boot(1), 'boots its own disk (disk-allowed)', 'nobody undoes it')
-  const { events } = await (await site.ask(`/events?subject_id=${MAC}`)).json()
+  const { events } = await (await site.ask(`/events?subject_id=${BOX}`)).json()
   const event = events.find(({ kind }: { kind: string }) => kind === 'machine.boot-disk')
   assert.equal([event.actor, event.source_ip], ['operator', '127.0.0.1'])
-  assert.match(event.summary, `${MAC} is to boot its disk`)
+  assert.match(event.summary, `${BOX} is to boot its disk`)
 })
 
 test('scripts have it as an action, refused where no flash is without an end', async () => {
   await using site = await open()
-  const bulk = () => site.json('/machines/bulk', 'POST', { action: 'boot-disk', macs: [MAC] })
+  const bulk = () => site.json('/machines/bulk', 'POST', { action: 'boot-disk', macs: [BOX] })
   const refused = await bulk()
   assert.equal([refused.done, refused.results[0].result], [0, 'refused'])
   const page = await site.post(`${PAGE}/do/boot-disk`, { confirm: 'ask' })
   assert.match(page.headers.get('location') ?? '', /error=/)
-  await fetch(`${site.url}/pxe/${MAC}/plan`)
+  await fetch(`${site.url}/pxe/${BOX}/plan`)
   assert.is((await bulk()).done, 1)
   assert.match(await site.boxes.boot(1), 'boots its own disk (disk-allowed)')
 })
