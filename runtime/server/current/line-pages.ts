@@ -55,7 +55,6 @@ import { textField } from '#kit/web/ui/fields.ts'
 import { findPasswordOrigin } from './assembly/configuration.ts'
 import { fill } from '#kit/foundation/text.ts'
 import { KEYS_PATH } from '#kit/web/ui/keys-page.ts'
-import { translateRows } from '#server/pages/settings/setting-fields.ts'
 import { keywordsOf } from './machines/image-cards.ts'
 import { BATCHES_PATH } from './view/batch-view.ts'
 
@@ -160,7 +159,7 @@ function findPeople(context: CurrentContext, words: readonly string[]): readonly
 function findSettings(context: CurrentContext, words: readonly string[]): readonly FoundLink[] {
   const { site, event, services } = context
   if (words.length === 0 || !site.mayOpen(event, '/ui/settings')) return []
-  const rows = translateRows(services.config.list(), services.settingTexts)
+  const rows = services.config.list()
   const named = rows.filter(({ name, setting }) => hasWords(`${setting.title} ${name}`, words))
   const explained = rows.filter(({ setting }) =>
     hasWords(`${setting.title} ${setting.help}`, words),

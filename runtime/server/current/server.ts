@@ -71,7 +71,6 @@ import type { SetProvider } from '#server/openid/provider-login.ts'
 import type { Machine } from './machines/rules/machine.ts'
 import { SCHEMAS } from './machines/rules/api-schema.ts'
 import { findNameOwner } from './captures/rules/capture-owner.ts'
-import { SETTING_TEXTS } from './settings/rules/settings.ts'
 import { getRouterParam, type H3Event } from 'h3'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import { seeOther, nothing } from '#kit/web/answers/answers.ts'
@@ -142,7 +141,6 @@ export async function createMachineServer(given: MachineServerDependencies) {
       assets,
       services: {
         config,
-        settingTexts: SETTING_TEXTS,
         backups,
         netboot,
         ...listPageStores(state),

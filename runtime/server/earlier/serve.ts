@@ -33,7 +33,6 @@ import { createLinePages } from './pages/line-pages.ts'
 import { provisionRoutes } from './routes/provision.ts'
 import { workflowRoutes } from './routes/workflows.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
-import { SETTING_TEXTS } from './rules/settings.ts'
 import type { Machine } from './rules/machine.ts'
 import type { H3Event } from 'h3'
 import { renderImagerList } from '#appliance/imager-list.ts'
@@ -122,7 +121,6 @@ export async function createMachineServer(given: MachineServerDependencies) {
       services: {
         ...services,
         config,
-        settingTexts: SETTING_TEXTS,
         pxe: createPxe(given),
         user: password.user,
       },

@@ -2,7 +2,6 @@
 import type { H3Event } from 'h3'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import type { ServerConfig } from '#kit/config/config.ts'
-import type { NamedTexts } from '#kit/config/rules/setting.ts'
 import { page, type Answer } from '#kit/web/answers/answers.ts'
 import { personOf, type By, type Caller } from '#kit/web/answers/caller.ts'
 import { messageOf, type Notice } from '#kit/web/ui/form-notices.ts'
@@ -23,7 +22,6 @@ import { goBack, goTo, type Refused } from './form-answer.ts'
 
 export interface PageServices {
   readonly config: ServerConfig
-  readonly settingTexts: NamedTexts
   /** Captured images that wait for a review; absent: nobody asks. */
   countWaiting?(): Promise<number>
 }

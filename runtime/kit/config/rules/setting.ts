@@ -158,28 +158,6 @@ export type SettingsOf<Table extends SettingsTable> = {
   }
 }
 
-/** What a language translates of a table: typed by it, so that none is missing. */
-export type SettingTexts<Table extends SettingsTable> = {
-  readonly [Section in keyof Table]: {
-    readonly [Key in keyof Table[Section]]: {
-      readonly title: string
-      readonly help: string
-      readonly labels: Table[Section][Key] extends { readonly labels: infer Named }
-        ? { readonly [Name in keyof Named]: string }
-        : never
-    }
-  }
-}
-
-export interface TextsOfSetting {
-  readonly title: string
-  readonly help: string
-  readonly labels: ChoiceLabels
-}
-
-/** The texts of a program's settings by section and key; the table itself has the English ones. */
-export type NamedTexts = Readonly<Record<string, Readonly<Record<string, TextsOfSetting>>>>
-
 /** The one to name first: its own, then `FLASHER_<SECTION>_<KEY>`. */
 export const variablesOf = (
   section: string,

@@ -25,7 +25,7 @@ import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 import { renderEventList } from '#server/current/view/event-list.ts'
-import { findTitle } from '#server/pages/settings/setting-fields.ts'
+import { SETTINGS } from '#server/current/settings/rules/settings.ts'
 import { fill, fillCount } from '#kit/foundation/text.ts'
 import type { ClusterView } from '#fleet/cluster/presence.ts'
 import { isSilent } from '#fleet/cluster/rules/lease.ts'
@@ -394,7 +394,7 @@ function renderTftp({ services, contact }: CurrentContext): Html {
           'This page only checks the daemon; start and stop it on its host. To check another host, change {setting}.',
           {
             setting: html`<a href="/ui/settings#netboot.tftp_probe_host"
-              >${findTitle(services.settingTexts, 'netboot.tftp_probe_host')}</a
+              >${SETTINGS.netboot.tftp_probe_host.title}</a
             >`,
           },
         )}

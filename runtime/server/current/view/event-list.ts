@@ -15,7 +15,8 @@ import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { printableText } from '#kit/foundation/printable.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { columnOf } from '#server/current/machines/rules/machine.ts'
-import { findTitle } from '#server/pages/settings/setting-fields.ts'
+import { findNamed } from '#kit/config/rules/setting.ts'
+import { SETTINGS } from '#server/current/settings/rules/settings.ts'
 import { modelOf } from './machine-view.ts'
 import type { CurrentContext } from './page-context.ts'
 import { renderWhat, runPath } from './run-table.ts'
@@ -82,7 +83,7 @@ export function readEventWords(context: CurrentContext): EventWords {
       const parsed = parseMac(mac)
       return parsed.ok ? (context.site.machines.peek(parsed.value)?.name ?? null) : null
     },
-    findSetting: (name) => findTitle(context.services.settingTexts, name),
+    findSetting: (name) => findNamed(SETTINGS, name)?.title ?? null,
   }
 }
 

@@ -1,12 +1,7 @@
 /** Earlier line: every setting of its server, with the variables of the specification ("Configuration"). */
 import { DEFAULT_IMAGE_ROOT } from '#appliance/disk-images.ts'
 import * as kinds from '#kit/config/rules/setting-kinds.ts'
-import {
-  listForeignSections,
-  settingOf,
-  type SettingsTable,
-  type SettingTexts,
-} from '#kit/config/rules/setting.ts'
+import { listForeignSections, settingOf, type SettingsTable } from '#kit/config/rules/setting.ts'
 import {
   DISCOVERY_SETTINGS,
   HISTORY_SETTINGS,
@@ -159,8 +154,6 @@ export const SETTINGS = {
   },
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable
-
-export const SETTING_TEXTS: SettingTexts<typeof SETTINGS> = SETTINGS
 
 const SYSTEM_PASSWORD =
   'not of the earlier line, whose password is that of the user who runs the server; passwd sets it'

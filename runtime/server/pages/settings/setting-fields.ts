@@ -2,7 +2,7 @@
 import type { ShownSetting } from '#kit/config/rules/settings-parser.ts'
 import { areaControl, inputControl, selectControl, switchControl } from '#kit/web/ui/fields.ts'
 import { attributes, html, type Html } from '#kit/web/ui/html.ts'
-import { type NamedTexts, type Setting, type TextsOfSetting } from '#kit/config/rules/setting.ts'
+import type { Setting } from '#kit/config/rules/setting.ts'
 import { renderDuration } from '#kit/config/rules/setting-kinds.ts'
 
 /** Empty for secrets; the default where the field always has a value. */
@@ -141,26 +141,6 @@ const hintOfSpan = ({ setting }: ShownSetting, least: number): string =>
   least === 0
     ? 'Such as 30 s, 5 min, 24 h or 7 days; or never.'
     : `At least ${describeValue(setting, least)}, such as 24 h or 7 days; or never.`
-
-// What pages call the settings of a line and their values, in the language in use; English stands in the table of settings.
-
-function findTexts(texts: NamedTexts, name: string): TextsOfSetting | null {
-  const [section = '', key = ''] = name.split('.')
-  const keys = Object.hasOwn(texts, section) ? (texts[section] ?? {}) : {}
-  return Object.hasOwn(keys, key) ? (keys[key] ?? null) : null
-}
-
-export const findTitle = (texts: NamedTexts, name: string): string | null =>
-  findTexts(texts, name)?.title ?? null
-
-export const translateRows = (
-  rows: readonly ShownSetting[],
-  texts: NamedTexts,
-): readonly ShownSetting[] =>
-  rows.map((row) => {
-    const { title, help, labels } = findTexts(texts, row.name) ?? row.setting
-    return { ...row, setting: { ...row.setting, title, help, labels } }
-  })
 
 /** `On`, `30 minutes`, `200 GiB`, `No limit`; empty: no value. */
 export function describeValue(setting: Setting<unknown>, value: unknown): string {

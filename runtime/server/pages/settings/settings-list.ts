@@ -22,7 +22,6 @@ import { searchField } from '#kit/web/ui/tables.ts'
 import { fillCount, fill } from '#kit/foundation/text.ts'
 import type { PageContext } from '../page-context.ts'
 import {
-  translateRows,
   inputOf,
   renderControl,
   renderHint,
@@ -234,8 +233,8 @@ export async function showSettings(
   context: PageContext,
   renderCards: (view: SettingsView) => Promise<LineCards>,
 ): Promise<Answer> {
-  const { config, settingTexts } = context.services
-  const rows = translateRows(config.list(), settingTexts)
+  const { config } = context.services
+  const rows = config.list()
   const refusals = readRefusals(context)
   const search = createSearch(context.query.get('q') ?? '')
   const saved = findSaved(context) === null ? NO_NAMES : readSavedNames(context.query)

@@ -7,8 +7,8 @@ import type { Run } from '#engine/inventory/rules/run.ts'
 import { listActions } from '#server/current/machines/machine-calls.ts'
 import { viewMachine } from '#server/current/view/machine-view.ts'
 import { allowDisk } from '#server/current/machines/rules/operator-edits.ts'
-import { SETTING_TEXTS } from '#server/current/settings/rules/settings.ts'
-import { findTitle } from '#server/pages/settings/setting-fields.ts'
+import { SETTINGS } from '#server/current/settings/rules/settings.ts'
+import { findNamed } from '#kit/config/rules/setting.ts'
 import { createServerHome, login } from '#test/support/server/flasher-web.ts'
 import {
   createFixture,
@@ -244,7 +244,7 @@ test('configuration lines: written, refused, not for what the environment says',
     const page = await site.text(location)
     assert.match(page, says)
     const name = `${section}.${key}`
-    assert.match(page, `<a href="#${name}">${findTitle(SETTING_TEXTS, name) ?? name}</a>: `)
+    assert.match(page, `<a href="#${name}">${findNamed(SETTINGS, name)?.title ?? name}</a>: `)
   }
 })
 

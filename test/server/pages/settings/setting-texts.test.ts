@@ -1,12 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { findNamed, listSettings, SETTING_GROUPS } from '#kit/config/rules/setting.ts'
-import {
-  describeFallback,
-  describeValue,
-  findTitle,
-} from '#server/pages/settings/setting-fields.ts'
-import { SETTING_TEXTS, SETTINGS } from '#server/current/settings/rules/settings.ts'
+import { describeFallback, describeValue } from '#server/pages/settings/setting-fields.ts'
+import { SETTINGS } from '#server/current/settings/rules/settings.ts'
 
 const test = suite('texts of settings')
 const rows = listSettings(SETTINGS)
@@ -18,9 +14,9 @@ test('every setting has a title of its own, and a heading that is listed', () =>
     [],
   )
   assert.is(new Set(rows.map(({ row }) => row.title)).size, rows.length)
-  assert.is(findTitle(SETTING_TEXTS, 'server.port'), 'Port')
-  assert.is(findTitle(SETTING_TEXTS, 'no.such'), null)
-  assert.is(findTitle(SETTING_TEXTS, 'constructor.name'), null)
+  assert.is(findNamed(SETTINGS, 'server.port')?.title, 'Port')
+  assert.is(findNamed(SETTINGS, 'no.such'), null)
+  assert.is(findNamed(SETTINGS, 'constructor.name'), null)
 })
 
 test('the groups that the specification names are there', () => {

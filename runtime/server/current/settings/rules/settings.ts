@@ -5,7 +5,6 @@ import {
   listForeignSections,
   settingOf,
   type SettingsTable,
-  type SettingTexts,
   variablesOf,
   type Setting,
   SECTIONS,
@@ -402,8 +401,6 @@ export const SETTINGS = {
   },
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable
-
-export const SETTING_TEXTS: SettingTexts<typeof SETTINGS> = SETTINGS
 
 /** Sections of other programs, and keys of the earlier line. */
 const RETIRED: KnownElsewhere = {
