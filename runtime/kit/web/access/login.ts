@@ -60,8 +60,8 @@ interface LoginDependencies {
 export interface LoginDoor {
   /** Whether somebody was logged in here with this browser. */
   knows(event: H3Event): boolean
-  /** `form` null: nothing was typed, or it was too much to keep. */
-  turnAway(event: H3Event, form: URLSearchParams | null): Answer
+  /** `form` null: nothing was typed; `lost`: it cannot be kept. */
+  turnAway(event: H3Event, form: URLSearchParams | 'lost' | null): Answer
 }
 
 /** `site` is that of `loginRoutes`. */
@@ -72,8 +72,10 @@ export function createLoginDoor(site: LoginDependencies): LoginDoor {
     knows: (event) => typed.recall(event) !== null,
     turnAway(event, form) {
       const who = typed.recall(event)
-      const ended = who === null || form === null ? '' : typed.seal(event, who, form)
-      return show({ error: null, next: pageOf(event) ?? HOME, name: '', ended }, 401, {
+      const isKept = who !== null && form instanceof URLSearchParams
+      const ended = isKept ? typed.seal(event, who, form) : ''
+      const error = form === 'lost' ? 'What you typed could not be kept: it was too much.' : null
+      return show({ error, next: pageOf(event) ?? HOME, name: '', ended }, 401, {
         'set-cookie': renderCheck(peerOf(event).isSecure),
         'cache-control': 'no-store',
       })
@@ -254,7 +256,10 @@ async function fetchPage(
   const headers = { cookie, host: url.host, accept: 'text/html' }
   const response = await app.request(new URL(path, url), { headers })
   const isPage = response.headers.get('content-type')?.startsWith('text/html') === true
-  return response.status === 200 && isPage ? await response.text() : null
+  if (response.status === 200 && isPage) return await response.text()
+  // Such as a stream, which would go on.
+  await response.body?.cancel()
+  return null
 }
 
 const checkNamed = async (

@@ -12,8 +12,11 @@ import type { Secret } from './secret.ts'
 
 /** How long a sealed form is shown again, in seconds. */
 const MAX_AGE = 24 * 3600
-/** Names who was logged in last, for as long as browsers keep it: the session's own cookie is gone by then. */
-const COOKIE = 'flasher-who'
+/**
+ * Names who was logged in last: the session's own cookie is gone by then. Browsers know no ports, so each
+ * server of a host has a name of its own.
+ */
+const COOKIE = 'flasher-who-'
 const COOKIE_SECONDS = 365 * 24 * 3600
 /** Not a person's id. */
 const ADMINISTRATOR = '-'
@@ -31,6 +34,7 @@ interface TypedFormsDependencies {
 export function createTypedForms({ secret, now }: TypedFormsDependencies) {
   const key = () => createHash('sha256').update(secret.sign('key of typed forms')).digest()
   const sign = (who: string) => secret.sign(`who:${who}`)
+  const nameOf = () => `${COOKIE}${secret.sign('name of who').slice(0, 8)}`
 
   return {
     /** A `Set-Cookie` value. */
@@ -38,14 +42,15 @@ export function createTypedForms({ secret, now }: TypedFormsDependencies) {
       const who = person?.id ?? ADMINISTRATOR
       const value = `${Buffer.from(who).toString('base64url')}.${sign(who)}`
       const secure = isSecure ? '; Secure' : ''
-      return `${COOKIE}=${value}; Path=/; Max-Age=${COOKIE_SECONDS}; HttpOnly; SameSite=Strict${secure}`
+      return `${nameOf()}=${value}; Path=/; Max-Age=${COOKIE_SECONDS}; HttpOnly; SameSite=Strict${secure}`
     },
     /** Who was logged in here last; null: nobody that this server knows. */
     recall({ req }: Pick<H3Event, 'req'>): string | null {
       const cookies = (req.headers.get('cookie') ?? '').split(/; */, 64)
-      const values = cookies.filter((pair) => pair.startsWith(`${COOKIE}=`))
+      const name = `${nameOf()}=`
+      const values = cookies.filter((pair) => pair.startsWith(name))
       for (const pair of values) {
-        const [text = '', signature = ''] = pair.slice(COOKIE.length + 1).split('.')
+        const [text = '', signature = ''] = pair.slice(name.length).split('.')
         const who = Buffer.from(text, 'base64url').toString('utf8')
         if (secret.verify(`who:${who}`, signature)) return who
       }

@@ -219,14 +219,17 @@ function read(route: BodyRoute, event: H3Event, { bodies, forms }: Reading): May
   }
 }
 
-/** Null: nothing was typed, or more than is kept. */
-async function readTyped(route: Route, event: H3Event, { bodies }: Reading) {
+async function readTyped(
+  route: Route,
+  event: H3Event,
+  { bodies }: Reading,
+): Promise<URLSearchParams | 'lost' | null> {
   if (route.takes !== 'form') return null
   try {
     return await bodies.readForm(event, { most: LIMITS.form, seconds: LIMITS.bodySeconds })
   } catch {
     event.res.headers.set('connection', 'close')
-    return null
+    return 'lost'
   }
 }
 

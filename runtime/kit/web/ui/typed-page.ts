@@ -44,9 +44,9 @@ export function fillPage(page: string, typed: TypedForm): string | null {
     const owner = attributeOf(node, 'form')
     return owner === null ? own.has(node) : owner === id
   })
-  const left = fillControls(controls, typed.fields)
+  const { left, lost } = fillControls(controls, typed.fields)
   setAttribute(form, 'data-dirty', '')
-  const { childNodes: notice } = parseFragment(String(renderNotice(left, typed.lost)))
+  const { childNodes: notice } = parseFragment(String(renderNotice(left, [...typed.lost, ...lost])))
   for (const child of notice.slice()) tree.insertBefore(parent, child, form)
   for (const node of listElements(document)) keepNewline(node)
   return serialize(document)
@@ -58,7 +58,7 @@ function keepNewline({ tagName, childNodes: [text] }: Element): void {
   if (text.value.startsWith('\n')) text.value = `\n${text.value}`
 }
 
-/** Returns the fields for which there is no control. */
+/** Returns the fields for which there is no control, and the names of secrets that were typed. */
 function fillControls(controls: readonly Element[], fields: TypedForm['fields']) {
   const left = fields.slice()
   /** Whether the name's next value, or this one, was typed; it is used up then. */
@@ -68,11 +68,14 @@ function fillControls(controls: readonly Element[], fields: TypedForm['fields'])
     )
     return at < 0 ? undefined : left.splice(at, 1)[0]?.[1]
   }
+  const lost: string[] = []
   for (const control of controls) {
     const name = attributeOf(control, 'name')
-    if (name !== null) fillControl(control, (wanted) => take(name, wanted))
+    if (name === null) continue
+    if (attributeOf(control, 'type') !== 'password') fillControl(control, (one) => take(name, one))
+    else if (take(name)) lost.push(name)
   }
-  return left.filter(([, value]) => value !== '')
+  return { left: left.filter(([, value]) => value !== ''), lost }
 }
 
 type Take = (wanted?: string) => string | undefined
@@ -93,7 +96,7 @@ function fillInput(control: Element, type: string, take: Take): void {
   if (/^(checkbox|radio)$/.test(type)) {
     const isTyped = take(attributeOf(control, 'value') ?? 'on') !== undefined
     setAttribute(control, 'checked', isTyped ? '' : null)
-  } else if (!/^(file|password|submit|button)$/.test(type)) {
+  } else if (!/^(file|submit|button)$/.test(type)) {
     const text = take()
     if (text !== undefined) setAttribute(control, 'value', text)
   }

@@ -65,8 +65,8 @@ test('a browser is known by the person who was logged in last, and by nothing th
     '',
     cookie.replace('.', 'x.'),
     `${cookie}x`,
-    'flasher-who=-',
-    'flasher-who=',
+    `${cookie.split('=')[0]}=-`,
+    `${cookie.split('=')[0]}=`,
   ]) {
     assert.is(forms.recall(post('/ui', { cookie: wrong })), null)
   }
@@ -103,8 +103,9 @@ test('each kind of field is filled in as it was typed, also with what looks like
     ['t', '\r\n</textarea><b>&amp;'],
     ['late', 'of the form, too'],
     ['added', 'by a script'],
+    ['p', 'hidden-word'],
   ]
-  const typed = { at: 0, who: 'p1', action: '/ui/x', page: '/ui/x', fields, lost: ['p'] }
+  const typed = { at: 0, who: 'p1', action: '/ui/x', page: '/ui/x', fields, lost: ['secrets'] }
   const filled = fillPage(PAGE, typed) ?? ''
   for (const part of [
     '<form method="post" action="/ui/other"><input name="a"></form>',
@@ -116,12 +117,13 @@ test('each kind of field is filled in as it was typed, also with what looks like
     '<option>one</option><option value="2" selected="">two</option>',
     '<textarea name="t">\n\n&lt;/textarea&gt;&lt;b&gt;&amp;amp;</textarea>',
     '<textarea name="late" form="f">of the form, too</textarea>',
-    'Type these again: p.',
+    'Type these again: secrets, p.',
     '<pre>by a script</pre>',
     'id="f" data-dirty=""',
   ]) {
     assert.ok(filled.includes(part), `${part}\n${filled}`)
   }
+  assert.not.match(filled, 'hidden-word')
   assert.is(fillPage(PAGE, { ...typed, action: '/ui/gone' }), null)
   assert.match(String(renderTyped(typed)), '<pre>of the form, too</pre>')
 })
@@ -133,7 +135,7 @@ test('on the earlier line a login after an ended session shows the form, and sen
     body: new URLSearchParams({ password: PASSWORD }),
   })
   const cookies = logIn.headers.getSetCookie().map((line) => line.split(';')[0] ?? '')
-  const who = cookies.find((pair) => pair.startsWith('flasher-who=')) ?? ''
+  const who = cookies.find((pair) => pair.startsWith('flasher-who-')) ?? ''
   const body = new URLSearchParams({ mac: '52:54:00:00:00:09', image: 'x.img' })
   const send = (cookie: string) =>
     server.request('/ui/machines', {
