@@ -129,7 +129,7 @@ test('a field follows from the kind of its setting', async () => {
     assert.match(field, `aria-describedby="set-${name}-help`)
   }
   assert.match(fieldOf(page, 'server.port'), /Locked: set by the environment variable/)
-  assert.match(fieldOf(page, 'admin.password_hash'), /Locked: it decides who may log in/)
+  assert.match(fieldOf(page, 'admin.password_hash'), /Security setting: it can only be changed/)
   assert.match(fieldOf(page, 'cache.port'), 'after a restart of flasher-cache')
 })
 
