@@ -1,6 +1,6 @@
 /** The documentation as a site, made by the program that images and the npm package use, and served as the server does. */
 import { mkdtempSync } from 'node:fs'
-import { readdir, readFile, rm } from 'node:fs/promises'
+import { glob, readdir, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -52,6 +52,17 @@ test('each page of the navigation is there, and none has a script or a style of 
     const html = await readFile(join(site, page), 'utf8')
     assert.not.match(html, /<script(?![^>]* src=)|<style| style="| on[a-z]+="/, page)
     assert.not.match(html, /(src|href)="(https?:)?\/\/(?!example)[^"]*\.(js|css|woff2?)"/, page)
+  }
+})
+
+test('pages of the server lead to sections that are there', async () => {
+  const sources = await Array.fromAsync(glob('runtime/server/**/*.ts'))
+  const texts = await Promise.all(sources.map((path) => readFile(path, 'utf8')))
+  const links = texts.flatMap((text) => [...text.matchAll(/learn: '([^'#]+)#?([^']*)'/g)])
+  assert.ok(links.length > 10)
+  for (const [, page = '', anchor = ''] of links) {
+    const html = await readFile(join(site, page), 'utf8')
+    if (anchor !== '') assert.match(html, ` id="${anchor}"`, `${page}#${anchor}`)
   }
 })
 

@@ -69,6 +69,8 @@ export interface PageView {
   readonly trail?: Content
   /** The event stream that keeps the page up to date. */
   readonly updates?: string
+  /** The page of the documentation about it, with its anchor: `dhcp.html#kea`. */
+  readonly learn?: string
   /** At the right of the title line: at most one primary button. */
   readonly actions?: Content
   readonly messages?: Content
@@ -278,13 +280,22 @@ function renderCount(name: IconName, { alarms, waiting = 0 }: PageView): Content
 }
 
 function renderMain(view: PageView): Html {
-  const { title, heading = title, count, trail, updates, actions, messages, body } = view
+  const { title, heading = title, count, learn, trail, updates, actions, messages, body } = view
   const stream = updates === undefined ? {} : { 'hx-ext': 'sse,morph', 'sse-connect': updates }
   return html`<main id="content" tabindex="-1" ${attributes(stream)}>
     ${trail === undefined ? null : html`<p class="trail">${trail}</p>`}
     <div class="top">
       <h1>${heading}${count === undefined ? null : html` <span class="count">${count}</span>`}</h1>
-      <div class="actions">${actions}</div>
+      <div class="actions">
+        ${
+          learn === undefined
+            ? null
+            : html`<a class="small" href="/docs/${learn}" aria-label="Learn more: ${title}"
+                >Learn more</a
+              >`
+        }
+        ${actions}
+      </div>
     </div>
     <div
       id="stale"

@@ -197,6 +197,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const start = postButton({ action: PATH, label: 'Back up now', tone: 'primary' })
   return await context.show({
     title: 'Backups',
+    learn: 'server.html#backups',
     section: PATH,
     count: stored.length,
     actions: start,

@@ -59,6 +59,7 @@ async function showAll(context: CurrentContext): Promise<Answer> {
   const batches = await keeper.viewAll(keeper.list().slice(0, MAX_ROWS))
   return await context.show({
     title: 'Batches',
+    learn: 'server.html#many-at-once',
     section: SECTION,
     trail: MACHINES_TRAIL,
     updates: NEWS,

@@ -136,6 +136,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const mayChange = site.mayOpen(event, SAVE_PATH, 'POST')
   return await context.show({
     title: TITLE,
+    learn: 'cache.html',
     section: IMAGES,
     trail: TRAIL,
     ...(channels.length === 0 ? {} : { count: String(channels.length) }),

@@ -366,6 +366,7 @@ async function showAll(context: CurrentContext): Promise<Answer> {
   const isForm = mayCreate && (isNew || listed.length === 0)
   return await context.show({
     title: isNew ? 'New template' : 'First-boot templates',
+    learn: 'first-boot.html',
     section: TEMPLATES_PATH,
     ...(isNew ? { trail: TRAIL } : {}),
     actions:

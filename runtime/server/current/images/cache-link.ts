@@ -31,6 +31,7 @@ async function lead(context: CurrentContext): Promise<Answer> {
   if (page !== null && error === null && !isConnected) return seeOther(page)
   return await context.show({
     title: 'Images',
+    learn: 'cache.html',
     section: IMAGES,
     messages: context.message(),
     body: renderState(context, page, error),

@@ -487,6 +487,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
   return await context.show({
     title: nameOf(machine),
+    learn: 'server.html#a-machine',
     section: '/ui/machines',
     trail: html`<a href="${back}">Machines</a>`,
     heading: renderHeading(machine),

@@ -221,6 +221,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const { query, sort, columns, all, found, isWall } = view
   return await context.show({
     title: 'Machines',
+    learn: 'server.html#the-machines-list',
     section: PATH,
     count: html`<span
       ${attributes({ 'hx-select-oob': all.length === 0 ? null : ALSO })}

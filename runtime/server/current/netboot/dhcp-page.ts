@@ -25,6 +25,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const found = findDhcp(context)
   return await context.show({
     title: 'DHCP',
+    learn: 'dhcp.html',
     section: DHCP_PATH,
     body: html`${card({ title: 'DHCP and network boot', id: DHCP_ID, body: renderOptions(found) })}
     ${

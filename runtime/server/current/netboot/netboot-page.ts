@@ -214,6 +214,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const isBusy = releases.jobs().some((job) => !isOver(job))
   return await context.show({
     title: 'Netboot',
+    learn: 'pxe.html',
     section: PATH,
     actions: html`<a class="button" href="#install">Install a live system</a>`,
     messages: html`${context.message()}${renderUploaded(context)}`,

@@ -58,6 +58,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const receivers = context.services.notify.receivers.list()
   return await context.show({
     title: NOTIFICATIONS_TITLE,
+    learn: 'notifications.html',
     section: SETTINGS,
     count: receivers.length,
     trail: html`<a href="${SETTINGS}">Settings</a>`,

@@ -344,6 +344,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const people = context.site.people?.store.list() ?? []
   return await context.show({
     title: 'People',
+    learn: 'people.html',
     section: SETTINGS,
     count: people.length,
     trail: html`<a href="${SETTINGS}">Settings</a>`,

@@ -412,6 +412,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const here = address(runPath(run), { with: context.query.get('with') })
   return await context.show({
     title: `Run of ${name}`,
+    learn: 'waterfall.html',
     heading: html`Run of <a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
     section: '/ui/runs',
     trail: html`<a href="/ui/runs">Runs</a> / <a href="${machinePath(mac)}">${mac}</a>`,

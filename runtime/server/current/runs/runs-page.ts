@@ -112,6 +112,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const found = readShown(context, query, range)
   return await context.show({
     title: 'Runs',
+    learn: 'server.html#runs',
     section: PATH,
     count: String(found.total),
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),

@@ -242,6 +242,7 @@ export async function showSettings(
   const { first, fields, last } = await renderCards(view)
   return await context.show({
     title: 'Settings',
+    learn: 'settings.html',
     section: SETTINGS_PATH,
     messages: html`${renderOutcome(context, view)}${renderProblems(context)}`,
     body: html`${renderSearch(search.text)}

@@ -304,7 +304,7 @@ test('GET /ui/settings lists every setting of its table; what names a program st
   assert.match(page, 'Point the DHCP server at the bootstrap script')
   for (const name of ['admin.password_helper', 'paths.pxe_helper', 'workflow.program']) {
     const row = new RegExp(`id="${name}".*?</li>`, 's').exec(page)?.[0] ?? ''
-    assert.match(row, 'which program the server runs', name)
+    assert.match(row, 'Security setting', name)
   }
   const folder = /id="paths.boot_dir".*?<\/li>/s.exec(page)?.[0] ?? ''
   assert.not.match(folder, '<input')
@@ -337,11 +337,11 @@ test('POST /ui/settings/config writes the file; a wrong value comes back with it
   // Whoever got hold of a session could serve the keys of the server, or upload one of their own.
   for (const name of ['paths.state_dir', 'paths.image_root', 'paths.boot_dir']) {
     const refusal = await ask(path, form({ [name]: '/home/flasher/.ssh' }))
-    assert.match(refusal.headers.get('location') ?? '', 'which+folders+are+served', name)
+    assert.match(refusal.headers.get('location') ?? '', 'security+setting', name)
   }
   assert.not.match(await readFile(file, 'utf8'), '.ssh')
   const kept = await ask(path, form({ 'workflow.program': '/bin/sh' }))
-  assert.match(await (await ask(kept.headers.get('location') ?? '')).text(), 'which program runs')
+  assert.match(await (await ask(kept.headers.get('location') ?? '')).text(), 'security setting')
   assert.not.match(await readFile(file, 'utf8'), '/bin/sh')
 })
 
