@@ -337,7 +337,7 @@ const ERRORS: readonly SpecificationRow[] = [
   ...rowsOf('Exit codes (all subcommands)', [
     ['0 success', FLASH, WRITTEN],
     ['1 validation rejected the plan', PROGRAM, REFUSED],
-    ['1 a write subprocess failed', EXIT_RULES, '"Exit codes": every fault has one of the codes that help and manual explain'],
+    ['1 a write subprocess failed', EXIT_RULES, '"Exit codes": every fault has one of the codes that the manual explains'],
     ['1 a provisioning step failed', BEFORE_ENDS, 'a workflow that fails leaves the disk without its ends'],
     ['2 argument error', 'flasher/cli.test.ts', 'misuse: 2, the reason and the usage on stderr, nothing on stdout'],
     ['2 missing required flag', CLI, MISUSE],

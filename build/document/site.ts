@@ -1,7 +1,7 @@
 /** The site of the documentation: its navigation, and pages without inline scripts and styles, as the server's policy has it. */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { DefaultTheme, MarkdownRenderer, UserConfig } from 'vitepress'
 import { GROUPS } from './chapters.ts'
 
@@ -25,6 +25,10 @@ export const configure = ({
   outDir,
   cacheDir: join(source, '.vitepress/cache'),
   metaChunk: true,
+  // The index of the search has pages in the order in which they were rendered.
+  buildConcurrency: 1,
+  // By default they depend on where the folder lies.
+  vue: { features: { componentIdGenerator: idOfComponent } },
   // Otherwise it adds a style to the page.
   appearance: { disableTransition: false },
   // Files that are no pages lie in `public`.
@@ -51,6 +55,13 @@ export const configure = ({
     })),
   },
 })
+
+const idOfComponent = (
+  file: string,
+  text: string,
+  _isProduction: boolean | undefined,
+  hash: (text: string) => string,
+) => hash(basename(file) + text)
 
 /** The page's first heading. */
 const titleOf = (source: string, page: string): string =>

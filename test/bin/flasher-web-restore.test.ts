@@ -171,7 +171,7 @@ test('by page and by API: question, result, event and machine name it', async ()
   await arm(server)
   const id = await backUp(server)
   const question = await (await server.ask(`/ui/backups/${id}/restore`)).text()
-  assert.match(question, /loses its order[^]*rack-1[^]*52:54:00:00:00:01/)
+  assert.match(question, /neither flashed nor captured[^]*rack-1[^]*52:54:00:00:00:01/)
   const confirm = /T(\d\d-\d\d)-/.exec(id)?.[1] ?? ''
   const posted = await server.ask(`/ui/backups/${id}/restore`, {
     method: 'POST',

@@ -6,13 +6,16 @@ import {
   mkdtempDisposableSync,
   mkdtempSync,
   readFileSync,
+  realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { collectImports } from '#build/cache/imports.ts'
 import { IMAGES_PARTITION, KERNEL_ARGS, LIVE_PATHS } from '#appliance/contract.ts'
 import { chooseImagesPartition } from '#engine/disk/rules/images-partition.ts'
 import { openTerminal } from '#test/support/terminal/tmux.ts'
@@ -154,6 +157,21 @@ const flags = readFileSync(join(LIVE, 'node'), 'utf8').match(/--[\w-]+(=\w+)?/g)
 
 const compile = (cache: string) =>
   execFileSync(process.execPath, [...flags, join(LIVE, 'warm.mjs'), resolve('runtime'), cache])
+
+test('what is compiled for an image loads with the packages of the image', () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-warm-'))
+  for (const name of ['runtime', 'appliance', 'package.json']) {
+    cpSync(name, join(folder.path, name), { recursive: true })
+  }
+  const entries = ['live', 'grow', 'tui'].map((name) => `runtime/bin/flasher-${name}.mjs`)
+  for (const name of collectImports([...entries, 'runtime/bin/flasher.mjs']).packages) {
+    const place = join(folder.path, 'node_modules', name)
+    mkdirSync(dirname(place), { recursive: true })
+    symlinkSync(realpathSync(join('node_modules', name)), place)
+  }
+  const given = [join(folder.path, 'runtime'), join(folder.path, 'cache')]
+  execFileSync(process.execPath, [...flags, join(LIVE, 'warm.mjs'), ...given])
+})
 
 test('up to its first screen the wizard strips no types', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-warm-'))

@@ -142,7 +142,7 @@ interface PinnerDependencies {
 /**
  * Reports at the start, soon after a machine has changed, and regularly. Best effort: without
  * reports the service goes by uses. A refused report is repeated only after a change of settings or
- * catalog, an unanswered one after the next change.
+ * catalog, an unanswered one after the next change, or half a minute.
  */
 export function createPinner(dependencies: PinnerDependencies): AsyncDisposable {
   const { env, changes, holder, log, waitMs = 2000, againMs = 3_600_000 } = dependencies
@@ -154,6 +154,7 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
   let chances = 0
   const complaints = new Set<string>()
   let waiting: NodeJS.Timeout | undefined
+  let retry: NodeJS.Timeout | undefined
   let work: Promise<void> = Promise.resolve()
 
   async function report() {
@@ -192,7 +193,11 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
   function schedule() {
     waiting ??= setTimeout(() => {
       waiting = undefined
-      work = work.then(report).catch((thrown: unknown) => complain(thrown, 'failed'))
+      work = work.then(report).catch((thrown: unknown) => {
+        complain(thrown, 'failed')
+        clearTimeout(retry)
+        retry = setTimeout(schedule, RETRY_MS).unref()
+      })
     }, waitMs).unref()
   }
 
@@ -217,9 +222,12 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
       clearInterval(again)
       clearTimeout(waiting)
       await work
+      clearTimeout(retry)
     },
   }
 }
+
+const RETRY_MS = 30_000
 
 /** A catalog that changed means that its service answers, perhaps for the first time. */
 const RELEVANT = ['settings', 'catalog'] as const satisfies readonly Change['topic'][]

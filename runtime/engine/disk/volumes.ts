@@ -4,16 +4,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '#kit/foundation/fault.ts'
 import type { Shell } from '#kit/host/shell.ts'
 import { probeContents, readLsblk, settleDevices } from './disks.ts'
+import { type FilledVolume, listVolumes, PHYSICAL_VOLUME } from './rules/lsblk.ts'
 import {
   decideGroups,
-  type FilledVolume,
   type GroupDecision,
-  listVolumes,
   parsePhysicalVolumes,
-  PHYSICAL_VOLUME,
   type PhysicalVolume,
   PVS_COLUMNS,
-} from './rules/lsblk.ts'
+} from './rules/pvs.ts'
 
 export interface FlashedDisk extends AsyncDisposable {
   /** In lsblk's order; logical volumes are active until this is disposed of. */

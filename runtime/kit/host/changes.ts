@@ -5,7 +5,7 @@ export type Change =
   | { readonly topic: 'machine'; readonly mac: string }
   /** It asked for its script or plan; what that changed in its record is a change of the machine as well. */
   | { readonly topic: 'contact'; readonly mac: string }
-  /** It was led to its disk or elsewhere; once a boot, however often its boot loader asks. */
+  /** It was led to its disk or elsewhere; at each request that does not say what it was offered before. */
   | { readonly topic: 'boot'; readonly mac: string; readonly isToDisk: boolean }
   /** How far a machine's flash is. */
   | { readonly topic: 'run'; readonly mac: string }

@@ -65,7 +65,7 @@ const MAX_ROWS = 6
 interface PageLink {
   readonly href: string
   readonly title: string
-  /** The row of the page gate that permits it; absent: the page's own. */
+  /** The route that permits it; absent: the page's own. */
   readonly takes?: readonly ['GET' | 'POST', string]
 }
 

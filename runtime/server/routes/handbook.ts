@@ -25,6 +25,8 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 const TEXT = 'text/plain; charset=utf-8'
+/** How long a listing is good for names that it lacks, in milliseconds. */
+const LIST_MS = 5000
 /** The names of these have a digest of what they hold. */
 const KEPT = 'public, max-age=31536000, immutable'
 
@@ -32,16 +34,23 @@ type FileRoute = Route & { handle(event: H3Event): Promise<Answer> }
 
 export function handbookRoute(folder: string = FOLDER): FileRoute {
   let listed: ReadonlySet<string> | null = null
+  let listedAt = -Infinity
+  /** It may be made anew while the server runs. */
+  async function list(name: string): Promise<ReadonlySet<string> | null> {
+    if (listed?.has(name) === true || performance.now() - listedAt < LIST_MS) return listed
+    listedAt = performance.now()
+    return (listed = await listFiles(folder))
+  }
   return {
     method: 'GET',
     path: '/docs/**',
     access: 'open',
     async handle(event: H3Event) {
-      listed ??= await listFiles(folder)
-      if (listed === null) throw refuse(404, ABSENT)
       const name = event.url.pathname.slice(HANDBOOK.length) || 'index.html'
+      const files = await list(name)
+      if (files === null) throw refuse(404, ABSENT)
       const place = path.join(folder, name)
-      const file = listed.has(name)
+      const file = files.has(name)
         ? await openServed(path.dirname(place), path.basename(place))
         : null
       if (file === null) throw refuse(404, 'Not Found')

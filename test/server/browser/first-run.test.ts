@@ -248,7 +248,7 @@ test('without a script an image is added by its address, and the page says how t
   await page.getByText('Uploading here needs JavaScript').waitFor()
   await page.getByLabel('URL').fill(`${source.origin}/plain.img`)
   await page.getByRole('button', { name: 'Add and download' }).click()
-  await page.getByText('Downloading plain.img').waitFor()
+  await page.getByText('Downloading plain.img. You can leave this page.').waitFor()
   const ready = page.getByRole('row', { name: /ready plain\.img/ })
   for (let tries = 0; tries < 200 && (await ready.count()) === 0; tries += 1) await page.reload()
   await page.getByRole('link', { name: 'Assign it to machines' }).click()

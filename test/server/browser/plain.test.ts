@@ -154,7 +154,7 @@ test('the search finds a machine, a setting and an action', () =>
     await page.getByRole('link', { name: 'Boots until a loop is suspected' }).click()
     await page.waitForURL('**/ui/settings**')
     await page.goto('/ui/find?q=nothing+is+called+so')
-    await page.getByText('Nothing').first().waitFor()
+    await page.getByText('No results').first().waitFor()
   }))
 
 test('DHCP: another loader changes the files, and a recipe opens', () =>

@@ -6,7 +6,7 @@ import type { Environment } from '#kit/host/shell.ts'
 import { createHttpClient } from '#kit/net/http-client.ts'
 import { createRemote, receive, type Remote } from '#kit/net/http-remote.ts'
 import { READ_HINTS } from '#kit/net/registry/registry-entrance.ts'
-import { createRegistry, type ResolvedBlob } from '#kit/net/registry/registry.ts'
+import type { ResolvedBlob } from '#kit/net/registry/registry.ts'
 import { type OrasRef, renderOrasRef } from '#kit/net/registry/rules/oras.ts'
 import type { RangeRequest, Representation } from '#kit/net/rules/http-range.ts'
 import {
@@ -17,8 +17,11 @@ import {
 } from '#kit/net/rules/image-location.ts'
 import { brokenAt, notReachable } from '#kit/net/rules/network-failure.ts'
 import { accessOf, type S3Access } from '#kit/net/s3/rules/s3-access.ts'
-import { createS3Client } from '#kit/net/s3/s3-client.ts'
 import type { Source } from './source.ts'
+
+/** Lazy: an image from a URL needs neither. */
+const loadRegistry = () => import('#kit/net/registry/registry.ts')
+const loadS3 = () => import('#kit/net/s3/s3-client.ts')
 
 function createEnding(given: AbortSignal | undefined) {
   const closing = new AbortController()
@@ -155,6 +158,7 @@ export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): 
   await using undo = new AsyncDisposableStack()
   const { signal, end } = createEnding(options.signal)
   const name = renderOrasRef(ref)
+  const { createRegistry } = await loadRegistry()
   const registry = undo.use(createRegistry({ env, signal, stallMs, retryMs }))
   undo.defer(end)
   const blob = await registry.resolve(ref, { arch, title })
@@ -241,6 +245,7 @@ export async function openS3Source(source: string, options: S3SourceOptions): Pr
   const { signal, end } = createEnding(options.signal)
   const http = undo.use(createHttpClient({ env, signal, stallMs }))
   undo.defer(end)
+  const { createS3Client } = await loadS3()
   const client = createS3Client({ client: http, access: opens, source, now: () => new Date() })
   const { target, explain } = client
   const remote = createRemote({

@@ -41,11 +41,11 @@ export function createSources(given: SourcesOptions) {
       case 'file':
         return openFileSource(location.path, signal)
       case 'http':
-        return (await loadHttp()).openHttpSource(location.target, { ...reading, renew })
+        return (await loadRemote()).openHttpSource(location.target, { ...reading, renew })
       case 'oras':
-        return (await loadOras()).openOrasSource(location.ref, { ...reading, arch })
+        return (await loadRemote()).openOrasSource(location.ref, { ...reading, arch })
       case 's3':
-        return (await loadS3()).openS3Source(location.source, { ...reading, access: s3 })
+        return (await loadRemote()).openS3Source(location.source, { ...reading, access: s3 })
     }
   }
 
@@ -66,9 +66,7 @@ export function createSources(given: SourcesOptions) {
 const HASTY_STALL_MS = 8000
 
 /** Lazy: Node's HTTP takes time and 12 MB of memory. */
-const loadHttp = () => import('./remote-sources.ts')
-const loadOras = () => import('./remote-sources.ts')
-const loadS3 = () => import('./remote-sources.ts')
+const loadRemote = () => import('./remote-sources.ts')
 
 /** Standard input as a Source: read once, in order, of unknown size. */
 const NAME = '-'

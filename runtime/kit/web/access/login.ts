@@ -74,7 +74,7 @@ export function createLoginDoor(site: LoginDependencies): LoginDoor {
       const who = typed.recall(event)
       const isKept = who !== null && form instanceof URLSearchParams
       const ended = isKept ? typed.seal(event, who, form) : ''
-      const error = form === 'lost' ? 'What you typed could not be kept: it was too much.' : null
+      const error = form === 'lost' ? 'What you typed could not be kept.' : null
       return show({ error, next: pageOf(event) ?? HOME, name: '', ended }, 401, {
         'set-cookie': renderCheck(peerOf(event).isSecure),
         'cache-control': 'no-store',

@@ -5,7 +5,7 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { parseJson } from '#kit/foundation/json-reader.ts'
-import type { CallerPerson } from '../answers/caller.ts'
+import { peerOf, type CallerPerson } from '../answers/caller.ts'
 import { TypedFormSchema, type TypedForm } from '../ui/typed-page.ts'
 import { localPath } from '../answers/checked.ts'
 import type { Secret } from './secret.ts'
@@ -20,8 +20,10 @@ const COOKIE = 'flasher-who-'
 const COOKIE_SECONDS = 365 * 24 * 3600
 /** Not a person's id. */
 const ADMINISTRATOR = '-'
-const isSecret = ([name]: readonly [string, string]) =>
-  /pass(word|phrase)|secret|token|private/i.test(name)
+/** Names of fields whose texts are secrets; a password field is never shown again, whatever its name. */
+const SECRET =
+  /password|passphrase|secret|private|(^|[._-])token$|^(current|repeated)$|driver_options/i
+const isSecret = ([name]: readonly [string, string]) => SECRET.test(name)
 
 export type TypedForms = ReturnType<typeof createTypedForms>
 
@@ -96,9 +98,10 @@ function unseal(sealed: string, key: Buffer): TypedForm | null {
 }
 
 /** The page that a form was sent from, as the browser says. */
-export function pageOf({ req, url }: Pick<H3Event, 'req' | 'url'>): string | null {
+export function pageOf(event: H3Event): string | null {
+  const { req, url } = event
   const from = URL.parse(req.headers.get('referer') ?? '')
-  if (from === null || from.host !== url.host) return null
+  if (from === null || ![url.host, ...peerOf(event).ownHosts].includes(from.host)) return null
   const path = localPath(`${from.pathname}${from.search}`, '')
   return path === '' || path.startsWith('/ui/login') ? null : path
 }

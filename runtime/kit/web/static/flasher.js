@@ -117,7 +117,8 @@ function onSwap({ detail: { target, xhr } }) {
  * it, takes the place of all.
  */
 function onAnswer({ detail }) {
-  if (detail.xhr.status === 401 && detail.xhr.responseText !== '') {
+  const isSent = detail.requestConfig.verb !== 'get'
+  if (isSent && detail.xhr.status === 401 && detail.xhr.responseText !== '') {
     detail.shouldSwap = false
     document.open()
     document.write(detail.xhr.responseText)
@@ -131,6 +132,12 @@ function onAnswer({ detail }) {
 function onRedirect(event) {
   const to = event.detail.xhr.getResponseHeader('hx-redirect')
   if (to === null) return
+  // The session has ended: what is being typed is kept when it is sent.
+  const isRead = event.detail.requestConfig.verb === 'get'
+  if (isRead && document.querySelector('form[data-dirty]') !== null) {
+    event.preventDefault()
+    return
+  }
   const { pathname, search, hash } = new URL(to, location)
   if (pathname !== location.pathname || search !== location.search) return
   event.preventDefault()

@@ -7,11 +7,20 @@ export const icon = (name: IconName): Html =>
   html`<svg class="icon" aria-hidden="true"><use href="#i-${name}" /></svg>`
 
 /** The states of machines and jobs, and amber for what a person must look at. */
-export type Tone = 'ready' | 'armed' | 'capture' | 'running' | 'done' | 'failed' | 'needs-you'
+export type Tone =
+  | 'ready'
+  | 'armed'
+  | 'paused'
+  | 'capture'
+  | 'running'
+  | 'done'
+  | 'failed'
+  | 'needs-you'
 
 export const STATES = {
   ready: 'ready',
   armed: 'armed',
+  paused: 'paused',
   capture: 'capture ordered',
   running: 'running',
   done: 'done',
@@ -174,6 +183,7 @@ export const renderTabs = (tabs: readonly (readonly [title: string, href: string
 const SHAPES = {
   ready: '<circle cx="8" cy="8" r="4.5"/>',
   armed: '<path d="M8 2.5 14 13H2z" fill="currentColor"/>',
+  paused: '<path d="M5 3v10M11 3v10" stroke-width="2.6"/>',
   capture: '<path d="M8 9.5v-8m0 0L5.2 4.3M8 1.5l2.8 2.8"/><path d="M2 10v3.5h12V10"/>',
   running: '<path d="M8 1.8a6.2 6.2 0 1 1-6.2 6.2"/><path d="M8 5v3l2 2"/>',
   done: '<path d="m2.5 8.5 3.5 4 7.5-9" stroke-width="2.2"/>',

@@ -23,9 +23,15 @@ export type TypedForm = z.infer<typeof TypedFormSchema>
 type Element = DefaultTreeAdapterTypes.Element
 type Node = DefaultTreeAdapterTypes.Node
 
+/** What a form holds to notice that somebody else changed the same: it has to say what was seen then. */
+const GUARD = /^(was|was:.*|before|digest|seen)$/
+/** Where the form leads to, and what no person types. */
+const ASIDE = /^(back|q|keys|confirm|sure|even|count)$/
+
 /**
- * Writes what was typed into the page's form for it; null: the page has no such form any more. The form
- * counts as edited, so that no live update replaces it.
+ * Writes what was typed into the page's form for it; null: the page has no such form. It is the one with
+ * the same hidden fields: another would do something else, and a question would be answered already. The
+ * form counts as edited, so that no live update replaces it.
  */
 export function fillPage(page: string, typed: TypedForm): string | null {
   const document = parse(page)
@@ -34,23 +40,58 @@ export function fillPage(page: string, typed: TypedForm): string | null {
     (node) =>
       node.tagName === 'form' &&
       attributeOf(node, 'method') === 'post' &&
-      attributeOf(node, 'action') === typed.action,
+      attributeOf(node, 'action') === typed.action &&
+      listControls(node, elements).every((control) => isSame(control, typed.fields)),
   )
   const parent = form === undefined ? null : tree.getParentNode(form)
   if (form === undefined || parent === null) return null
-  const id = attributeOf(form, 'id')
-  const own = new Set(listElements(form))
-  const controls = elements.filter((node) => {
-    const owner = attributeOf(node, 'form')
-    return owner === null ? own.has(node) : owner === id
-  })
-  const { left, lost } = fillControls(controls, typed.fields)
-  setAttribute(form, 'data-dirty', '')
-  const { childNodes: notice } = parseFragment(String(renderNotice(left, [...typed.lost, ...lost])))
-  for (const child of notice.slice()) tree.insertBefore(parent, child, form)
+  const controls = listControls(form, elements)
+  const { left, lost } = fillControls(controls, typed)
+  const hasFiles = controls.some((control) => attributeOf(control, 'type') === 'file')
+  const notice = renderNotice({ left, lost: [...typed.lost, ...lost], hasFiles })
+  const { childNodes } = parseFragment(String(notice))
+  for (const child of childNodes.slice()) tree.insertBefore(parent, child, form)
+  show(form, controls)
   for (const node of listElements(document)) keepNewline(node)
   return serialize(document)
 }
+
+/** Also those that stand elsewhere on the page. */
+function listControls(form: Element, elements: readonly Element[]): readonly Element[] {
+  const id = attributeOf(form, 'id')
+  const own = new Set(listElements(form))
+  return elements.filter((node) => {
+    const owner = attributeOf(node, 'form')
+    return owner === null ? own.has(node) : owner === id
+  })
+}
+
+/** Whether it is no hidden field, or was sent as it stands here. */
+function isSame(control: Element, fields: TypedForm['fields']): boolean {
+  const name = attributeOf(control, 'name')
+  if (attributeOf(control, 'type') !== 'hidden' || name === null) return true
+  if (GUARD.test(name) || /^(back|q)$/.test(name)) return true
+  const value = attributeOf(control, 'value') ?? ''
+  return fields.some((field) => field[0] === name && field[1] === value)
+}
+
+/** What encloses the form is opened, and the browser goes there. */
+function show(form: Element, controls: readonly Element[]): void {
+  setAttribute(form, 'data-dirty', '')
+  let node: Node | null = form
+  while (node !== null && tree.isElementNode(node)) {
+    if (node.tagName === 'details') setAttribute(node, 'open', '')
+    node = tree.getParentNode(node)
+  }
+  const first = controls.find(
+    (control) => /^(textarea|select)$/.test(control.tagName) || isText(control),
+  )
+  if (first !== undefined) setAttribute(first, 'autofocus', '')
+}
+
+const isText = (control: Element): boolean =>
+  control.tagName === 'input' &&
+  !/^(hidden|checkbox|radio|submit|button)$/.test(attributeOf(control, 'type') ?? 'text')
 
 /** A browser leaves the first newline of these out, and the serializer adds none. */
 function keepNewline({ tagName, childNodes: [text] }: Element): void {
@@ -58,8 +99,11 @@ function keepNewline({ tagName, childNodes: [text] }: Element): void {
   if (text.value.startsWith('\n')) text.value = `\n${text.value}`
 }
 
+const isLeft = ([name, value]: readonly [string, string]): boolean =>
+  value !== '' && !ASIDE.test(name) && !GUARD.test(name)
+
 /** Returns the fields for which there is no control, and the names of secrets that were typed. */
-function fillControls(controls: readonly Element[], fields: TypedForm['fields']) {
+function fillControls(controls: readonly Element[], { fields, lost: unkept }: TypedForm) {
   const left = fields.slice()
   /** Whether the name's next value, or this one, was typed; it is used up then. */
   const take = (name: string, wanted?: string): string | undefined => {
@@ -71,11 +115,12 @@ function fillControls(controls: readonly Element[], fields: TypedForm['fields'])
   const lost: string[] = []
   for (const control of controls) {
     const name = attributeOf(control, 'name')
-    if (name === null) continue
+    // What was not kept stays as it is stored.
+    if (name === null || unkept.includes(name)) continue
     if (attributeOf(control, 'type') !== 'password') fillControl(control, (one) => take(name, one))
     else if (take(name)) lost.push(name)
   }
-  return { left: left.filter(([, value]) => value !== ''), lost }
+  return { left: left.filter(isLeft), lost }
 }
 
 type Take = (wanted?: string) => string | undefined
@@ -89,11 +134,16 @@ function fillControl(control: Element, take: Take): void {
     }
     return
   }
-  if (control.tagName === 'input') fillInput(control, attributeOf(control, 'type') ?? 'text', take)
+  if (control.tagName !== 'input') return
+  const name = attributeOf(control, 'name') ?? ''
+  fillInput(control, name, attributeOf(control, 'type') ?? 'text', take)
 }
 
-function fillInput(control: Element, type: string, take: Take): void {
-  if (/^(checkbox|radio)$/.test(type)) {
+function fillInput(control: Element, name: string, type: string, take: Take): void {
+  if (type === 'hidden') {
+    const value = take()
+    if (value !== undefined && GUARD.test(name)) setAttribute(control, 'value', value)
+  } else if (/^(checkbox|radio)$/.test(type)) {
     const isTyped = take(attributeOf(control, 'value') ?? 'on') !== undefined
     setAttribute(control, 'checked', isTyped ? '' : null)
   } else if (!/^(file|submit|button)$/.test(type)) {
@@ -108,18 +158,26 @@ function fillText(control: Element, text: string | undefined): void {
   tree.insertText(control, text.replaceAll('\r\n', '\n'))
 }
 
-/** What stands above the form; `left` has no place in it. */
-const renderNotice = (left: TypedForm['fields'], lost: readonly string[]): Html =>
+interface Notice {
+  /** What has no place in the form. */
+  readonly left: TypedForm['fields']
+  readonly lost: readonly string[]
+  readonly hasFiles: boolean
+}
+
+const renderNotice = ({ left, lost, hasFiles }: Notice): Html =>
   banner(
     'needs-you',
-    html`You were logged out. What you typed is here again: check it, then send it. Select files
-    again.${lost.length === 0 ? null : html` Type these again: ${lost.join(', ')}.`}${renderLeft(left)}`,
+    html`You were logged out. What you typed is here again: check it, then send
+    it.${
+      hasFiles ? ' Select files again.' : null
+    }${lost.length === 0 ? null : html` Type these again: ${lost.join(', ')}.`}${renderLeft(left)}`,
   )
 
 const renderLeft = (left: TypedForm['fields']): Html | null =>
   left.length === 0
     ? null
-    : html` Without a field now:
+    : html` You typed:
         <dl>
           ${left.map(
             ([name, value]) =>
@@ -131,8 +189,9 @@ const renderLeft = (left: TypedForm['fields']): Html | null =>
 /** Where the form itself cannot be shown: what was typed, to be copied. */
 export const renderTyped = ({ fields, lost, page }: TypedForm): Html =>
   html`<h1>What you typed</h1>
-    <p>You were logged out, and the form is not there any more. Nothing was changed.</p>
-    ${lost.length === 0 ? null : html`<p>Not kept: ${lost.join(', ')}.</p>`} ${renderLeft(fields)}
+    <p>You were logged out, and nothing was changed. Do it again from its page.</p>
+    ${lost.length === 0 ? null : html`<p>Not kept: ${lost.join(', ')}.</p>`}
+    ${renderLeft(fields.filter(isLeft))}
     <p><a class="button" href="${page ?? '/ui'}">Go on</a></p>`
 
 // The document's tree.

@@ -59,9 +59,9 @@ const RESTORE = {
   consequence:
     'This replaces everything. The current database is kept on the server as a {suffix} file.',
   disarms: {
-    one: 'After the restore, this machine is disarmed. It keeps its image and disk; arm it again when you are ready:',
+    one: 'After the restore, this machine is neither flashed nor captured. It keeps its image and disk; order it again when you are ready:',
     other:
-      'After the restore, these {count} machines are disarmed. They keep their images and disks; arm them again when you are ready:',
+      'After the restore, these {count} machines are neither flashed nor captured. They keep their images and disks; order it again when you are ready:',
   },
   disarmsNone: 'No machine loses an order to be flashed or captured.',
   changes: {

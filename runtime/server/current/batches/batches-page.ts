@@ -149,8 +149,8 @@ const ACTED = {
   retry: { one: '{count} machine armed again.', other: '{count} machines armed again.' },
   disarm: { one: '{count} machine disarmed.', other: '{count} machines disarmed.' },
   undo: {
-    one: '{count} machine is as it was, disarmed.',
-    other: 'Undone: {count} machines restored.',
+    one: 'Undone: {count} machine is as it was, and not armed.',
+    other: 'Undone: {count} machines are as they were, and not armed.',
   },
   pause: { one: 'Paused: {count} machine waits.', other: 'Paused: {count} machines wait.' },
   resume: { one: 'Resumed: {count} machine goes on.', other: 'Resumed: {count} machines go on.' },

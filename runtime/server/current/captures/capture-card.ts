@@ -91,7 +91,7 @@ function renderEnded(order: CaptureOrder, clock: Clock): Content {
 }
 
 export const GENERALIZE_HINT =
-  'Removes SSH host keys and the machine ID, so that copies do not share them.'
+  'Removes what identifies a system, such as SSH host keys and the machine ID, so that copies do not share it.'
 
 function renderForm(machine: Machine, notice: Notice | null): Html {
   const typed = notice?.typed ?? {}
@@ -146,7 +146,7 @@ export function renderCaptureQuestion(
         )}
       </p>
       <p>
-        ${generalize ? 'SSH host keys and the machine ID are removed from the image.' : 'SSH host keys and the machine ID stay in the image: all machines flashed with it share them.'}
+        ${generalize ? 'Identities such as SSH host keys and the machine ID are removed from the image.' : 'Identities such as SSH host keys and the machine ID stay in the image: all machines flashed with it share them.'}
       </p>`,
     command: renderCurlBlock(context, [
       {

@@ -27,7 +27,7 @@ type Deed = keyof typeof MACHINE
 
 interface DeedRow {
   readonly deed: Deed
-  /** The row of the page gate that permits it. */
+  /** The route that permits it. */
   readonly takes: readonly ['GET' | 'POST', string]
   pathOf(mac: string): string
 }

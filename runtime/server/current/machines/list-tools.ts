@@ -146,6 +146,7 @@ const VIEWS = [
   ['Failed', 'state:failed'],
   ['Discovered', 'is:discovered'],
   ['Armed', 'state:armed'],
+  ['Paused', 'state:paused'],
   ['Capture ordered', 'state:capture'],
   ['Running', 'state:running'],
   ['Done', 'state:done'],
@@ -153,8 +154,8 @@ const VIEWS = [
   ['Seen this hour', 'seen:<1h'],
 ] as const
 
-/** Hidden while it finds nothing, as in most fleets. */
-const isSpare = (q: string | undefined): boolean => q === 'state:capture' || q === 'is:drifted'
+/** Hidden while they find nothing, as in most fleets. */
+const SPARE: ReadonlySet<string> = new Set(['state:paused', 'state:capture', 'is:drifted'])
 
 interface ListTools {
   readonly query: ListQuery
@@ -176,7 +177,7 @@ export function renderTools({ query, columns, saved, count }: ListTools): Html {
       title,
       { ...kept, q },
       count(q),
-    ]).filter(([, { q }, found]) => found > 0 || !isSpare(q) || q === kept['q']),
+    ]).filter(([, { q }, found]) => found > 0 || !SPARE.has(q ?? '') || q === kept['q']),
     aside: html`${renderSavedSearches(saved, query, back)}${query['view'] === 'wall' ? null : renderColumnChoice(columns, back)}`,
   })}
   ${renderMistakes(kept, VOCABULARY)}`

@@ -89,6 +89,7 @@ export function listButtonCalls(view: MachineView, canUndo: boolean): readonly C
 
 export type MachineButton =
   | 'show-run'
+  | 'resume'
   | 'flash'
   | 'disarm'
   | 'cancel-capture'
@@ -102,6 +103,12 @@ interface OfferedAction {
   readonly isPrimary: boolean
 }
 
+/** The machine goes on with the others of its batch, or without an order. */
+const PAUSED: readonly OfferedAction[] = [
+  { action: 'resume', isPrimary: true },
+  { action: 'disarm', isPrimary: false },
+]
+
 export function listActions(view: MachineView): readonly OfferedAction[] {
   const { machine, boot, run } = view
   // Nothing else makes sense while a disk is being written.
@@ -111,7 +118,7 @@ export function listActions(view: MachineView): readonly OfferedAction[] {
     run === null ? null : { action: 'show-run', isPrimary: false },
     offerUnlock(machine),
     isPending(machine.capture) ? { action: 'cancel-capture', isPrimary: false } : null,
-    offerFlash(view),
+    ...(boot.rule === 'paused' ? PAUSED : [offerFlash(view)]),
     isHeldBack(view) || needsVouching(machine) ? { action: 'boot-disk', isPrimary: false } : null,
     boot.rule === 'disks-known' ? { action: 'refresh', isPrimary: false } : null,
   ]

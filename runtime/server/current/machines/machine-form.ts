@@ -5,6 +5,7 @@ import {
   type BootMode,
   MODES,
   USUAL_FLASH_MODE,
+  type BootRule,
 } from './rules/boot-mode.ts'
 import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
 import { printable } from '#kit/foundation/printable.ts'
@@ -138,8 +139,14 @@ export const MODE_CARDS = inOrder.map((value) => ({
   text: MODES[value].text,
 }))
 
-/** `value`: the selected mode; `isFlashed`: flashed as `stored` says, and not again by itself. */
-export const renderModes = (value: string, stored: BootMode, isFlashed: boolean): Html =>
+/** What the stored mode does now, where its own text would say something else. */
+const STANDING: { readonly [Rule in BootRule]?: string } = {
+  flashed: 'Done: it boots its disk. Flash again, above, arms it once more.',
+  paused: 'Paused with its batch: nothing is erased until you resume.',
+}
+
+/** `value`: the selected mode; `rule`: what the machine boots as it is stored. */
+export const renderModes = (value: string, stored: BootMode, rule: BootRule): Html =>
   radioCards({
     name: 'boot_mode',
     legend: 'On network boot',
@@ -149,11 +156,7 @@ export const renderModes = (value: string, stored: BootMode, isFlashed: boolean)
     before: html`<p class="hint unscripted-only">
       An image and a disk alone flash nothing: select ${MODES[USUAL_FLASH_MODE].title} as well.
     </p>`,
-    cards: isFlashed
-      ? MODE_CARDS.map((card) =>
-          card.value === stored
-            ? { ...card, text: 'Done: it boots its disk. Flash again, above, arms it once more.' }
-            : card,
-        )
-      : MODE_CARDS,
+    cards: MODE_CARDS.map((card) =>
+      card.value === stored ? { ...card, text: STANDING[rule] ?? card.text } : card,
+    ),
   })

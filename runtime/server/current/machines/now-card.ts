@@ -20,6 +20,7 @@ import {
 } from '#server/current/view/machine-view.ts'
 import { nameDisk, renderBar } from '#server/pages/machines/machines-list.ts'
 import { runPath } from '#server/current/view/run-table.ts'
+import { batchPath } from '#server/current/view/batch-view.ts'
 import { listActions, type MachineButton, listButtonCalls } from './machine-calls.ts'
 
 /** What is being edited stays (`configuration.js`). */
@@ -67,10 +68,15 @@ function renderState(context: CurrentContext, view: MachineView, lastRun: Run | 
     return html`${flashed}
       <p class="dim">${view.view.next}</p>`
   const hasTrouble = view.view.state === 'needs-you' && view.machine.cycle.offers > 0
-  return html`${renderSentence(view)} ${renderEnd(context, view)}
+  return html`${renderSentence(view)} ${renderBatchLink(view)} ${renderEnd(context, view)}
   ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
   ${hasTrouble && lastRun !== null && isBad(lastRun) ? renderReason(lastRun.reason, lastRun) : null}`
 }
+
+const renderBatchLink = ({ boot, machine: { cycle } }: MachineView): Content =>
+  boot.rule === 'paused' && cycle.batch !== null
+    ? html`<p><a href="${batchPath(cycle.batch)}">Its batch</a></p>`
+    : null
 
 /** `{time}`: when it was flashed. */
 const DRIFT = {
@@ -177,6 +183,12 @@ const toneOf = (isPrimary: boolean) => (isPrimary ? 'primary' : 'plain')
 const BUTTONS: Readonly<Record<MachineButton, Button>> = {
   'show-run': ({ run }) =>
     run === null ? null : html`<a class="button" href="${runPath(run)}">Show this run</a>`,
+  resume: ({ machine }, _, isPrimary) =>
+    questionButton({
+      action: `${batchPath(machine.cycle.batch ?? '')}/resume`,
+      label: 'Resume the batch…',
+      tone: toneOf(isPrimary),
+    }),
   flash: (view, here, isPrimary) =>
     questionButton({
       action: `${here}/do/flash`,

@@ -114,7 +114,7 @@ const FIELDS = {
     options: MAIL_SECURITIES.map((value) => ({ value, text: SECURITIES[value] })),
   },
   user: { maxLength: 2000, label: 'User', hint: 'Leave empty if the server asks for none.' },
-  from: { label: 'From', wrong: 'Enter one mail address, without a name.' },
+  from: { ...LINE, label: 'From', wrong: 'Enter one mail address, without a name.' },
   to: {
     ...LINE,
     label: 'To',
@@ -186,7 +186,8 @@ export function renderFields(
   return renderFormFields(shown, stored, notice())
 }
 
-const KEPT = 'A secret is saved. Leave empty to keep it. Another address needs it again.'
+const KEPT =
+  'A secret is saved. Leave empty to keep it. For mail, another server, port, encryption or user needs it again.'
 
 function valuesOf({ name, target }: Receiver): Readonly<Partial<Record<FieldName, string>>> {
   if (target.kind !== 'mail') return { name, ...target }

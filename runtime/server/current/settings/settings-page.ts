@@ -365,7 +365,7 @@ const renderBackup = (view: SettingsView): Html =>
 
 const renderPeople = ({ site }: CurrentContext, search: SettingsView['search']): Html =>
   search.wrap(
-    'people names roles passwords look operate administrate login account user',
+    'people names roles passwords viewer operator administrator login account user',
     html`<p class="fold-link" id="people">
       <a href="/ui/people">People</a>
       <span class="small dim"

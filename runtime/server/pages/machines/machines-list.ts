@@ -168,11 +168,12 @@ const NEEDS_ATTENTION = 'needs-attention'
 export const URGENCY = {
   failed: 0,
   'needs-you': 1,
-  running: 2,
-  capture: 3,
-  armed: 4,
-  done: 5,
-  ready: 6,
+  paused: 2,
+  running: 3,
+  capture: 4,
+  armed: 5,
+  done: 6,
+  ready: 7,
 } as const satisfies Record<Tone, number>
 
 export const STATE_VALUES: readonly string[] = [...Object.keys(URGENCY), NEEDS_ATTENTION]

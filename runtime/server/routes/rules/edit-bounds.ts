@@ -42,4 +42,4 @@ export function createEditBounds<M>(
 const A_SCOPE = 'is the scope of people'
 const A_SECRET = 'has the password of BMCs'
 const fixed = (label: string, why: string): string =>
-  `The label ${label} ${why}: it takes the role administrate to give it to a machine or take it away.`
+  `The label ${label} ${why}: only an administrator gives it to a machine or takes it away.`

@@ -1,14 +1,8 @@
 /** What provisioning decides: inputs, file contents, argument lists, which volume, in which words. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  parseLsblk,
-  decideGroups,
-  type FilledVolume,
-  listVolumes,
-  parseBlkid,
-  parsePhysicalVolumes,
-} from '#engine/disk/rules/lsblk.ts'
+import { parseLsblk, type FilledVolume, listVolumes, parseBlkid } from '#engine/disk/rules/lsblk.ts'
+import { decideGroups, parsePhysicalVolumes } from '#engine/disk/rules/pvs.ts'
 import {
   decideMountOptions,
   decideVolumeFolder,

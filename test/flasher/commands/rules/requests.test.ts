@@ -130,7 +130,7 @@ const flagsOf = (name: string) =>
     flags.map((flag) => flag.name),
   )
 
-test('"Exit codes": every fault has one of the codes that help and manual explain', () => {
+test('"Exit codes": every fault has one of the codes that the manual explains', () => {
   const explained = EXIT_CODES.flatMap(([codes]) => codes.split(', ').map(Number))
   for (const code of FAULT_CODES) assert.ok(explained.includes(EXIT[code]), code)
   assert.is(EXIT['misuse'], 2)

@@ -24,23 +24,35 @@ function createForms() {
   return { forms, pass: (ms: number) => void (time += ms) }
 }
 
-const post = (path: string, headers: Readonly<Record<string, string>> = {}) =>
-  new H3Event(new Request(HOST + path, { method: 'POST', headers }))
+function post(path: string, headers: Readonly<Record<string, string>> = {}) {
+  const event = new H3Event(new Request(HOST + path, { method: 'POST', headers }))
+  const [baseUrl, host] = [HOST, new URL(HOST).host]
+  event.context.peer = { ip: null, isSecure: false, baseUrl, host, ownHosts: ['proxy.test'] }
+  return event
+}
 
 test('one person gets it back within a day; nobody else does, nor what was changed on the way', () => {
   const { forms, pass } = createForms()
-  const form = new URLSearchParams({ name: 'a', bmc_password: 'xyz', labels: 'one' })
+  const form = new URLSearchParams({
+    name: 'a',
+    bmc_password: 'xyz',
+    'pxe.tokens': 'require',
+    current: 'xyz',
+    'backup.driver_options': 'xyz',
+    labels: 'one',
+  })
   const event = post('/ui/machines/x?y=1', { referer: `${HOST}/ui/machines/x` })
   const sealed = forms.seal(event, 'p1', form)
   assert.not.match(Buffer.from(sealed, 'base64url').toString('latin1'), /xyz|labels|anna/)
   const typed = forms.open(sealed, ANNA)
   assert.equal(typed?.fields, [
     ['name', 'a'],
+    ['pxe.tokens', 'require'],
     ['labels', 'one'],
   ])
   assert.equal(
     [typed?.action, typed?.page, typed?.lost],
-    ['/ui/machines/x?y=1', '/ui/machines/x', ['bmc_password']],
+    ['/ui/machines/x?y=1', '/ui/machines/x', ['bmc_password', 'current', 'backup.driver_options']],
   )
   for (const other of [BEA, null]) assert.is(forms.open(sealed, other), null)
   for (const at of [0, 20, 60]) {
@@ -86,16 +98,20 @@ test('another site is no page to return to', () => {
 })
 
 const PAGE = `<!doctype html><html><body><form method="post" action="/ui/other"><input name="a"></form>
-<form method="post" action="/ui/x" id="f"><input type="hidden" name="version" value="9"><input name="a" value="old">
+<form method="post" action="/ui/x"><input type="hidden" name="confirm" value="ask"></form>
+<form method="post" action="/ui/x"><input type="hidden" name="choice" value="on"></form>
+<details><form method="post" action="/ui/x" id="f"><input type="hidden" name="was" value="9"><input type="hidden" name="choice" value="off"><input name="a" value="old">
 <input type="password" name="p"><input type="file" name="up"><input type="checkbox" name="c" checked>
 <input type="checkbox" name="d" value="1"><input type="checkbox" name="d" value="2" checked>
 <input type="radio" name="r" value="x" checked><input type="radio" name="r" value="y">
 <select name="s"><option selected>one<option value="2">two</select><textarea name="t">
-stored</textarea></form><textarea name="late" form="f"></textarea></body></html>`
+stored</textarea></form></details><textarea name="late" form="f"></textarea></body></html>`
 
 test('each kind of field is filled in as it was typed, also with what looks like HTML', () => {
   const fields: [string, string][] = [
-    ['version', '7'],
+    ['was', '7'],
+    ['choice', 'off'],
+    ['confirm', 'yes'],
     ['a', '"><script>x</script>'],
     ['d', '1'],
     ['r', 'y'],
@@ -109,8 +125,11 @@ test('each kind of field is filled in as it was typed, also with what looks like
   const filled = fillPage(PAGE, typed) ?? ''
   for (const part of [
     '<form method="post" action="/ui/other"><input name="a"></form>',
-    '<input type="hidden" name="version" value="7">',
-    'name="a" value="&quot;><script>x</script>"',
+    '<input type="hidden" name="confirm" value="ask">',
+    '<input type="hidden" name="choice" value="on">',
+    '<input type="hidden" name="was" value="7"><input type="hidden" name="choice" value="off">',
+    '<details open="">',
+    'name="a" value="&quot;><script>x</script>" autofocus=""',
     '<input type="password" name="p"><input type="file" name="up"><input type="checkbox" name="c">',
     '<input type="checkbox" name="d" value="1" checked=""><input type="checkbox" name="d" value="2">',
     '<input type="radio" name="r" value="x"><input type="radio" name="r" value="y" checked="">',
@@ -124,6 +143,15 @@ test('each kind of field is filled in as it was typed, also with what looks like
     assert.ok(filled.includes(part), `${part}\n${filled}`)
   }
   assert.not.match(filled, 'hidden-word')
+  assert.not.match(filled, '>yes<')
+  // The answer to a question is given again, and a form that does something else is not filled in.
+  for (const choice of ['on ', 'ask']) {
+    const other = fields.map(([name, value]): [string, string] => [
+      name,
+      name === 'choice' ? choice : value,
+    ])
+    assert.is(fillPage(PAGE, { ...typed, fields: other }), null)
+  }
   assert.is(fillPage(PAGE, { ...typed, action: '/ui/gone' }), null)
   assert.match(String(renderTyped(typed)), '<pre>of the form, too</pre>')
 })

@@ -57,12 +57,7 @@ const LOOK_MS = 3000
 
 export function startBatchEnds(given: BatchEndsDependencies): Disposable {
   const { keeper, machines, changes, log } = given
-  const touched = new Set(
-    keeper
-      .list()
-      .filter(({ ended_at }) => ended_at === null)
-      .map(({ id }) => id),
-  )
+  const touched = new Set(listOpen(keeper))
   let isLooking = false
 
   const stop = changes.listen(
@@ -77,6 +72,10 @@ export function startBatchEnds(given: BatchEndsDependencies): Disposable {
     },
     ['batch', 'machine'],
   )
+  // A restore disarms machines and says so of none of them.
+  const stopRestores = changes.listen(() => {
+    for (const id of listOpen(keeper)) touched.add(id)
+  }, ['settings'])
 
   async function look(): Promise<void> {
     if (isLooking) return
@@ -99,9 +98,16 @@ export function startBatchEnds(given: BatchEndsDependencies): Disposable {
     [Symbol.dispose]() {
       clearInterval(timer)
       stop()
+      stopRestores()
     },
   }
 }
+
+const listOpen = (keeper: BatchKeeper): readonly string[] =>
+  keeper
+    .list()
+    .filter(({ ended_at }) => ended_at === null)
+    .map(({ id }) => id)
 
 const listCaptures = (keeper: BatchKeeper): readonly string[] =>
   keeper

@@ -79,7 +79,7 @@ interface RuleRow {
   /** Whether a disk is written with nobody there: where there is a limit, one after the other. */
   readonly flashes: boolean
   /** The state of the machine where nothing else is known of it. */
-  readonly state: 'ready' | 'armed' | 'capture' | 'done' | 'needs-you'
+  readonly state: 'ready' | 'armed' | 'paused' | 'capture' | 'done' | 'needs-you'
 }
 
 const disk = (state: RuleRow['state'], reason: string): RuleRow => ({
@@ -124,7 +124,7 @@ export const RULES = {
     'ready',
     'It was armed for longer than armed_hours: it is flashed once an operator arms it again.',
   ),
-  paused: disk('ready', 'Its batch is paused: it is flashed after you resume it.'),
+  paused: disk('paused', 'Its batch is paused: it is flashed after you resume it.'),
   'held-back': attended(
     'needs-you',
     'A flash of it began and never reported its end, and its order was taken away since: the disk may be half written.',

@@ -10,6 +10,7 @@ import { renderDiskMismatch } from './target.ts'
 const MACHINE_STATES = [
   'ready',
   'armed',
+  'paused',
   'capture',
   'running',
   'done',

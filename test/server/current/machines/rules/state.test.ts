@@ -24,6 +24,17 @@ function stateOf({ machine, surroundings }: Fixture, run: RunView | null = null)
   return decideState(machine, rulings, run)
 }
 
+test('a machine of a paused batch is paused, neither ready nor armed', () => {
+  const fixture = createFixture()
+  fixture.disks(diskOf('S1'))
+  fixture.flash('flasher-flash-once')
+  const { machine } = fixture
+  const cycle = { ...machine.cycle, batch: 'b1', paused_at: '2026-11-29T12:00:00Z' }
+  const view = stateOf({ ...fixture, machine: { ...machine, cycle } })
+  assert.is(view.state, 'paused')
+  assert.match(view.next, 'Until you resume')
+})
+
 test('a flash-once from its discovery to its end', () => {
   const fixture = createFixture()
   const states = [stateOf(fixture).state]

@@ -15,6 +15,8 @@ import { setFlagsFromString } from 'node:v8'
 const [, , runtime = '/opt/flasher/runtime', cache = '/opt/flasher/cache'] = argv
 const PROGRAMS = ['bin/flasher-live.ts', 'bin/flasher-grow.ts']
 const SPECIFIER = /(?:from|import\()\s*'([.#][^']+\.ts)'/g
+/** These load nothing, and what they name may not be in the image. */
+const TYPES_ONLY = /^import type [^'{\n]* from '[^']+'$|^import type \{[^}]*\} from '[^']+'$/gm
 const { imports } = JSON.parse(readFileSync(join(runtime, '../package.json'), 'utf8'))
 
 /**
@@ -32,7 +34,8 @@ async function compile() {
   const found = new Set(PROGRAMS.map((path) => pathToFileURL(join(runtime, path)).href))
   // A set also visits what is added meanwhile.
   for (const url of found) {
-    for (const [, path] of readFileSync(new URL(url), 'utf8').matchAll(SPECIFIER)) {
+    const text = readFileSync(new URL(url), 'utf8').replaceAll(TYPES_ONLY, '')
+    for (const [, path] of text.matchAll(SPECIFIER)) {
       found.add(path.startsWith('#') ? findRoom(path) : new URL(path, url).href)
     }
   }
