@@ -3,11 +3,12 @@ import { etagOf } from '#kit/web/answers/rules/content-coding.ts'
 import { isPending } from '#engine/capture/rules/order.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { fillCount, pluralOf, type PluralText } from '#kit/foundation/text.ts'
-import { banner } from '#kit/web/ui/elements.ts'
-import { hidden, textField } from '#kit/web/ui/fields.ts'
+import { banner, STATES } from '#kit/web/ui/elements.ts'
+import { checkField, hidden, textField } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
 import { MODES, isFlashMode, USUAL_FLASH_MODE } from './rules/boot-mode.ts'
 import type { Machine } from './rules/machine.ts'
+import type { MachineState } from './rules/state.ts'
 import { ACTION_TEXTS, batchPath } from '#server/current/view/batch-view.ts'
 import { renderAnswer, renderQuestion } from '#server/pages/question.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
@@ -88,6 +89,10 @@ export interface BulkPreview extends BulkResult {
   readonly after: MachineView | null
   /** Whether its next network boot then flashes a disk. */
   readonly arms: boolean
+  /** What it is now. */
+  readonly state: MachineState
+  /** Whether one of its disks is being written now. */
+  readonly isWriting: boolean
 }
 
 const FLASH_MODE_FIRST = `Its network boot flashes nothing: choose ${titleOf('mode')}, then ${MODES[USUAL_FLASH_MODE].title}.`
@@ -97,12 +102,16 @@ const isOffMode = ({ boot_mode, locked, capture }: Machine, action: BulkAction):
 
 /** By the rules that carry it out. */
 export function judge(
-  { site, by, contact, foresee }: CurrentContext,
+  { site, by, contact, foresee, view }: CurrentContext,
   machine: Machine,
   action: BulkAction,
   parameters: object,
 ): BulkPreview {
-  const skip = (refusal: string | null) => ({ machine, refusal, after: null, arms: false })
+  const present = view(machine)
+  const { state } = present.view
+  const isWriting = present.run?.stalled === false && present.run.mode !== 'capture'
+  const seen = { machine, state, isWriting }
+  const skip = (refusal: string | null) => ({ ...seen, refusal, after: null, arms: false })
   const applied = site.line.actions[action]?.apply(machine, parameters, {
     ...by(),
     at: contact().now,
@@ -113,7 +122,37 @@ export function judge(
   const after = foresee(edited)
   const arms = edited.cycle !== machine.cycle && isArmed(edited)
   const refusal = action === 'flash' && !arms ? after.view.is : null
-  return { machine, refusal, after, arms }
+  return { ...seen, refusal, after, arms }
+}
+
+/** Ticked where machines that are being written are armed again as well. */
+export const WRITING = 'writing'
+const BEING_WRITTEN = 'Its disk is being written now.'
+
+export const leaveOutWriting = (
+  verdicts: readonly BulkPreview[],
+  form: URLSearchParams,
+): readonly BulkPreview[] =>
+  form.has(WRITING)
+    ? verdicts
+    : verdicts.map((verdict) =>
+        verdict.arms && verdict.isWriting
+          ? { ...verdict, refusal: BEING_WRITTEN, after: null, arms: false }
+          : verdict,
+      )
+
+const renderWriting = (verdicts: readonly BulkPreview[], form: URLSearchParams): Content => {
+  const isOn = form.has(WRITING)
+  const count = verdicts.filter(
+    ({ isWriting, arms, refusal }) => isWriting && (arms || refusal === BEING_WRITTEN),
+  ).length
+  return count === 0
+    ? null
+    : checkField({
+        name: WRITING,
+        label: `Also those whose disks are being written now (${count})`,
+        checked: isOn,
+      })
 }
 
 /** Text to type: the number of flashed disks or deleted machines. Null: none. */
@@ -186,8 +225,8 @@ export function renderPreview(preview: {
     ${renderRows(verdicts.map((verdict) => toRow(action, verdict)))} ${command}`,
     form: {
       action: BULK_PATH,
-      fields: html`${keptOf(form)}${hidden({ seen: digestOf(verdicts) })}
-      ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,
+      fields: html`${keptOf(form, [WRITING])}${hidden({ seen: digestOf(verdicts) })}
+      ${renderWriting(verdicts, form)} ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,
       cancel: backOf(form),
       button:
         going === 0
@@ -224,20 +263,29 @@ export function readWhich(
 /** The form named what it does; without a loss, no question follows. */
 export const AT_ONCE = 'at_once'
 
-const toRow = (action: BulkAction, { machine, refusal, after, arms }: BulkPreview): ListedRow => ({
+const toRow = (
+  action: BulkAction,
+  { machine, refusal, after, arms, state }: BulkPreview,
+): ListedRow => ({
   machine,
   refusal,
   loses: arms,
+  state,
   text: after === null ? null : arms ? describeFlash(after) : describeOther(action, after),
 })
 
-const describeOther = (action: BulkAction, { machine: { capture }, view }: MachineView): Content =>
+const describeOther = (
+  action: BulkAction,
+  { machine: { capture, labels }, view }: MachineView,
+): Content =>
   action === 'capture' && isPending(capture)
     ? fillHtml('{disk} as {name}', {
         disk: html`<code>${printable(capture.disk_serial)}</code>`,
         name: html`<strong><bdi>${capture.name}</bdi></strong>`,
       })
-    : view.is
+    : action === 'label'
+      ? labels.join(', ')
+      : view.is
 
 const describeFlash = ({ image, disk, machine }: MachineView): Content =>
   html`${image?.name ?? machine.bty_image_ref?.slice(0, 12)}${renderChannel(machine)} →
@@ -248,16 +296,36 @@ const describeFlash = ({ image, disk, machine }: MachineView): Content =>
 
 interface ListedRow extends BulkResult {
   readonly loses: boolean
+  /** What it was before; absent: nobody asked. */
+  readonly state?: MachineState
   readonly text: Content
 }
 
 /** Further ones are counted, so the page stays below a megabyte. */
 const MAX_LISTED = 500
 
+/** What people would least expect to be erased comes first. */
+const LOST_ORDER = [
+  'running',
+  'done',
+  'ready',
+  'armed',
+  'paused',
+  'capture',
+  'failed',
+  'needs-you',
+  null,
+] as const satisfies readonly (MachineState | null)[]
+
 /** Erased disks first, skipped machines last, by reason. */
 export const renderRows = (rows: readonly ListedRow[]): Html => {
+  const lost = rows.filter(({ refusal, loses }) => refusal === null && loses)
+  const byState = Map.groupBy(lost, ({ state }) => state ?? null)
   const groups: readonly (readonly [string, readonly ListedRow[]])[] = [
-    ['Disks that will be erased', rows.filter(({ refusal, loses }) => refusal === null && loses)],
+    ...LOST_ORDER.flatMap((state) => {
+      const now = state === null || byState.size === 1 ? '' : `: ${STATES[state]}`
+      return [[`Disks that will be erased${now}`, byState.get(state) ?? []] as const]
+    }),
     ['Machines', rows.filter(({ refusal, loses }) => refusal === null && !loses)],
   ]
   const skipped = rows.filter(({ refusal }) => refusal !== null)
@@ -348,8 +416,9 @@ export function renderResult(
   done: readonly BulkDone[],
   form: URLSearchParams,
   batch: string | null = null,
+  undo: Content = null,
 ): Html {
-  const link = html`${batch === null ? null : html`<a class="button primary" href="${batchPath(batch)}">Follow this batch</a> `}<a
+  const link = html`${undo}${batch === null ? null : html`<a class="button primary" href="${batchPath(batch)}">Follow this batch</a> `}<a
       class="${batch === null ? 'button primary' : 'button'}"
       href="${backOf(form)}"
       >Back to machines</a

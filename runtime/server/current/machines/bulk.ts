@@ -17,6 +17,7 @@ import {
   BULK_PATH,
   digestOf,
   judge,
+  leaveOutWriting,
   readWhich,
   renderPreview,
   renderResult,
@@ -29,6 +30,7 @@ import { listOptions } from '#server/current/first-boot/machine-card.ts'
 import { actOnMany } from '#server/routes/many.ts'
 import { formAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
+import { batchPath } from '#server/current/view/batch-view.ts'
 import { isArmed, aboutImage } from '#server/current/view/machine-view.ts'
 import { showPowerBulk } from './power-bulk.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
@@ -43,6 +45,7 @@ import { parseImageChoice } from '#server/current/channels/rules/channel-order.t
 import {
   checkField,
   hidden,
+  postButton,
   radioCards,
   selectField,
   textField,
@@ -254,13 +257,21 @@ async function handle(context: CurrentContext, form: URLSearchParams): Promise<A
     return await show(renderParameterForm(action, machines.length, form, choices))
   }
   const judged = machines.map((machine) => judge(context, machine, action, parameters))
-  const verdicts = judgeConflicts(context, action, judged)
+  const verdicts = leaveOutWriting(judgeConflicts(context, action, judged), form)
   const question =
     askAboutOne(context, action, verdicts) ??
     askAboutMany(context, { action, parameters, verdicts }, form)
   if (question !== null) return await show(question)
   const { batch, rows } = await execute(context, action, parameters, verdicts, form)
-  return await show(renderResult(action, rows, form, batch))
+  return await show(renderResult(action, rows, form, batch, renderUndo(context, batch)))
+}
+
+/** For a minute after it. */
+function renderUndo({ site }: CurrentContext, batch: string | null): Content {
+  const count = batch === null ? 0 : site.fleet.listUndoable(batch).length
+  return batch === null || count === 0
+    ? null
+    : postButton({ action: `${batchPath(batch)}/undo`, label: `Undo (${count})` })
 }
 
 /** Confirmed by the serial number, as on the machine's page. */
@@ -290,7 +301,7 @@ function askAboutMany(
 ): Html | null {
   const wanted = askedOf(verdicts, action)
   const typed = form.get('sure')
-  if (wanted === null && (typed !== null || isSafeAtOnce(verdicts, form))) return null
+  if (wanted === null && (typed !== null || isSafeAtOnce(action, verdicts, form))) return null
   const isTyped = typed !== null && typed.trim() === wanted
   // Scripts post without the digest of a question.
   const isSame = [null, digestOf(verdicts)].includes(form.get('seen'))
@@ -303,11 +314,16 @@ function askAboutMany(
   return renderPreview({ action, verdicts, form, wanted, error, command })
 }
 
-/** No question needed: nothing is skipped and nothing armed. */
-const isSafeAtOnce = (verdicts: readonly BulkPreview[], form: URLSearchParams): boolean =>
+/** No question needed: nothing is skipped and nothing armed, which labels never do. */
+const isSafeAtOnce = (
+  action: BulkAction,
+  verdicts: readonly BulkPreview[],
+  form: URLSearchParams,
+): boolean =>
   form.has(AT_ONCE) &&
   verdicts.every(
-    ({ refusal, after }) => refusal === null && after !== null && !isArmed(after.machine),
+    ({ refusal, after }) =>
+      refusal === null && after !== null && (action === 'label' || !isArmed(after.machine)),
   )
 
 function renderCommand(

@@ -1,3 +1,4 @@
+import { UNCOUNTED } from '#test/support/server/web-machines.ts'
 import { rm, writeFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
@@ -329,10 +330,14 @@ async function openSeen() {
     async bulk(more: Readonly<Record<string, string>> = {}) {
       const body = new URLSearchParams([
         ...MACS.map((mac) => ['macs', mac]),
-        ['action', 'flash'],
-        ...Object.entries(more),
+        ...Object.entries({ action: 'flash', ...more }),
       ])
       return await (await ask('/ui/machines/bulk', { method: 'POST', body })).text()
+    },
+    async write(mac: string) {
+      for (const path of ['', '/plan']) await fetch(`${server.url}/pxe/${mac}${path}`)
+      const body = asJson({ ...UNCOUNTED, run: 'c0ffee00-0001', phase: 'write' })
+      assert.is((await fetch(`${server.url}/pxe/${mac}/progress`, body)).status, 204)
     },
     batches: async () => (await (await ask('/batches')).json()).batches.length,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
@@ -357,6 +362,29 @@ test('an image that was assigned since is asked about anew', async () => {
 test('a script that posts the number alone is not asked', async () => {
   await using site = await openSeen()
   await site.bulk({ sure: '2' })
+  assert.is(await site.batches(), 1)
+})
+
+test('a machine that is being written is left out until somebody ticks it; the result can be undone', async () => {
+  await using site = await openSeen()
+  await site.write(MACS[0])
+  const question = await site.bulk()
+  assert.match(question, 'Its disk is being written now.')
+  assert.match(question, 'Also those whose disks are being written now (1)')
+  assert.match(question, 'Disks that will be erased (1)')
+  const both = await site.bulk({ writing: '1' })
+  assert.match(both, 'Disks that will be erased: running (1)')
+  assert.match(both, 'Disks that will be erased: needs attention (1)')
+  const done = await site.bulk({ sure: '1', seen: seenIn(question) })
+  assert.match(done, '/undo"')
+  assert.match(done, 'Its disk is being written now.')
+})
+
+test('labels are given without a question, and shown', async () => {
+  await using site = await openSeen()
+  const page = await site.bulk({ action: 'label', add: 'rack-7', remove: '', at_once: '1' })
+  assert.match(page, 'rack-7')
+  assert.not.match(page, 'Ready to be flashed')
   assert.is(await site.batches(), 1)
 })
 
@@ -415,6 +443,15 @@ test('from its discovery to its end: nothing but its run while it is flashed', (
   assert.is(offered(fixture, RUN), 'show-run')
   fixture.done()
   assert.is(offered(fixture), 'flash')
+})
+
+test('in a paused batch: go on with it, or be disarmed', () => {
+  const fixture = createFixture()
+  fixture.disks(diskOf('S1'))
+  fixture.flash('flasher-flash-once')
+  const { machine } = fixture
+  const cycle = { ...machine.cycle, batch: 'b1', paused_at: '2026-11-29T12:00:00Z' }
+  assert.is(offered({ ...fixture, machine: { ...machine, cycle } }), 'RESUME disarm')
 })
 
 test('what failed is to be flashed again first of all', () => {
