@@ -1,4 +1,6 @@
 /** /ui/machines/file: changes names and labels of machines as a file says, after a preview of each line. */
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { Machine } from './rules/machine.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { LIMITS } from '#kit/web/answers/limits.ts'
 import { type Html, html, type Content } from '#kit/web/ui/html.ts'
@@ -8,6 +10,7 @@ import { actOnMany, letOthersIn } from '#server/routes/many.ts'
 import {
   createLinePlanner,
   parseMachineFile,
+  findTwins,
   type ChangedLine,
   type FileLine,
   type MachineFile,
@@ -89,11 +92,13 @@ const GROUPS = {
 
 function renderFilePreview(preview: {
   readonly lines: readonly FileLine[]
+  /** By machine: another one with its new name. */
+  readonly twins: ReadonlyMap<string, Mac>
   readonly ignored: readonly string[]
   /** Finds the changes again; null: none. */
   readonly digest: string | null
 }): Html {
-  const { lines, ignored, digest } = preview
+  const { lines, twins, ignored, digest } = preview
   const groups = KINDS.map((kind) => [kind, lines.filter(({ is }) => is === kind)] as const)
   const shown = groups.filter(([, found]) => found.length > 0)
   const changes = lines.filter(({ is }) => is === 'changed').length
@@ -114,7 +119,7 @@ function renderFilePreview(preview: {
         }
       </div>
     </form>
-    ${shown.map(([kind, found]) => renderGroup(GROUPS[kind], found, renderLine))}
+    ${shown.map(([kind, found]) => renderGroup(GROUPS[kind], found, (line) => renderLine(line, twins)))}
   </section>`
 }
 
@@ -140,11 +145,11 @@ const renderGroup = <Row>(title: string, rows: readonly Row[], render: (row: Row
       }
     </ul>`
 
-const renderLine = (line: FileLine): Html =>
+const renderLine = (line: FileLine, twins: ReadonlyMap<string, Mac>): Html =>
   html`<li>
     <span class="grow"
       ><span class="small dim">Line ${line.line}</span>
-      ${renderMac(line)}${line.is === 'changed' ? renderChanges(line) : null}${
+      ${renderMac(line)}${line.is === 'changed' ? [...renderChanges(line), renderTwin(twins.get(line.mac))] : null}${
         line.is === 'refused' ? html`<br /><span class="small warning">${line.reason}</span>` : null
       }</span
     >
@@ -155,7 +160,14 @@ const renderMac = ({ is, mac }: FileLine): Html =>
     ? html`<a class="mono" href="${machinePath(mac)}">${mac}</a>`
     : html`<code>${printable(mac)}</code>`
 
-const renderChanges = ({ before, after }: ChangedLine): Content => [
+const renderTwin = (other: Mac | undefined): Content =>
+  other === undefined
+    ? null
+    : html`<br /><span class="small warning"
+          >Another machine has this name as well: <code>${other}</code></span
+        >`
+
+const renderChanges = ({ before, after }: ChangedLine): readonly Content[] => [
   before.name === after.name
     ? null
     : renderChange('Name', before.name ?? 'none', after.name ?? 'none'),
@@ -237,16 +249,24 @@ async function showPreview(context: CurrentContext, form: URLSearchParams): Prom
   const pasted = form.get('text') ?? ''
   const file = parseMachineFile(form.get('file') || pasted)
   if (!file.ok) return await show(context, renderFileForm(file.refusal, pasted))
-  const lines = await planLines(context, file.value)
+  const machines = await context.site.machines.list()
+  const lines = await planLines(context, file.value, machines)
+  const twins = findTwins(lines, machines)
   const changes = lines.filter((line) => line.is === 'changed')
   const digest =
     changes.length === 0 ? null : context.services.previews.keep(context.by().actor, changes)
-  return await show(context, renderFilePreview({ lines, ignored: file.value.ignored, digest }))
+  return await show(
+    context,
+    renderFilePreview({ lines, twins, ignored: file.value.ignored, digest }),
+  )
 }
 
 /** Unseen machines do not exist here; what an edit would refuse is refused now. */
-async function planLines(context: CurrentContext, file: MachineFile): Promise<readonly FileLine[]> {
-  const machines = await context.site.machines.list()
+async function planLines(
+  context: CurrentContext,
+  file: MachineFile,
+  machines: readonly Machine[],
+): Promise<readonly FileLine[]> {
   const known = new Map(machines.map((machine) => [machine.mac, machine]))
   const plan = createLinePlanner(file, (mac) => known.get(mac) ?? null)
   const lines: FileLine[] = []

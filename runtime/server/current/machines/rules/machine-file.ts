@@ -307,6 +307,26 @@ export function createLinePlanner(
   }
 }
 
+/** Finds machines that get a name which another machine has as well afterwards; by their addresses, that other one's. */
+export function findTwins(
+  lines: readonly FileLine[],
+  machines: readonly Pick<Machine, 'mac' | 'name'>[],
+): ReadonlyMap<Mac, Mac> {
+  const names = new Map(machines.map(({ mac, name }) => [mac, name]))
+  const renamed = lines
+    .filter((line) => line.is === 'changed')
+    .filter(({ before, after }) => before.name !== after.name)
+  for (const { mac, after } of renamed) names.set(mac, after.name)
+  const named = Map.groupBy(names, ([, name]) => name?.toLowerCase() ?? null)
+  return new Map(
+    renamed.flatMap(({ mac, after }) => {
+      const all = after.name === null ? [] : (named.get(after.name.toLowerCase()) ?? [])
+      const [other] = all.filter(([each]) => each !== mac)
+      return other === undefined ? [] : [[mac, other[0]] as const]
+    }),
+  )
+}
+
 // The columns of machines as CSV, of which names and labels can be read back.
 
 interface TabledMachine {

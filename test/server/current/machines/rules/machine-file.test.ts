@@ -6,6 +6,7 @@ import { ACTIONS } from '#server/current/machines/rules/action.ts'
 import {
   applyIdentity,
   createLinePlanner,
+  findTwins,
   parseMachineFile,
   MACHINES_CSV_HEAD,
   renderMachineCsv,
@@ -195,6 +196,29 @@ test('the action changes name and labels alone, and only what is as it was', () 
   assert.is(ACTIONS.name.check({ name: 'x' }, 1), null)
   assert.ok(ACTIONS.name.check({ name: 'x' }, 2))
   assert.is(ACTIONS.name.check({ labels: ['x'] }, 2), null)
+})
+
+test('a name that another machine has afterwards is told, whoever had it first', () => {
+  const [one, two, three] = ['01', '02', '03'].map((end) => asMac(`52:54:00:00:00:${end}`))
+  assert.ok(one !== undefined && two !== undefined && three !== undefined)
+  const fleet = [
+    { mac: one, name: 'a', labels: [] },
+    { mac: two, name: 'b', labels: [] },
+    { mac: three, name: null, labels: [] },
+  ]
+  const twinsOf = (rows: string) => {
+    const file = parseMachineFile(`mac,name\n${rows}`)
+    assert.ok(file.ok)
+    const find = (mac: string) => fleet.find((each) => each.mac === mac) ?? null
+    return [...findTwins(file.value.rows.map(createLinePlanner(file.value, find)), fleet)]
+  }
+  assert.equal(twinsOf(`${three},B\n`), [[three, two]])
+  assert.equal(twinsOf(`${three},b\n${two},c\n`), [])
+  assert.equal(twinsOf(`${three},x\n${two},X\n`), [
+    [three, two],
+    [two, three],
+  ])
+  assert.equal(twinsOf(`${one},\n${two},\n`), [])
 })
 
 test.run()
