@@ -1,12 +1,12 @@
 /** Library entry points of the flash module: make a plan, carry it out. */
 import { Fault } from '#kit/foundation/fault.ts'
 import {
-  renderReasons,
-  WHOLE_DISK,
   type FlashEvent,
   type FlashOptions,
   type FlashPlan as Plan,
-} from '#engine/flash/rules/flash.ts'
+  renderReasons,
+  WHOLE_DISK,
+} from '#engine/flash/rules/flash-plan.ts'
 import { describeFailure, type FlashFailure } from '#engine/flash/rules/run-report.ts'
 import { accept } from '#kit/foundation/result.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'

@@ -1,7 +1,7 @@
 /** Images and disks of awkward sizes: what fits is exact, what does not stops cleanly. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { VERIFY_LEVELS } from '#engine/flash/rules/flash.ts'
+import { VERIFY_LEVELS } from '#engine/flash/rules/flash-plan.ts'
 import { ZERO_METHODS } from '#engine/flash/rules/writing.ts'
 import { pipeThrough } from '#test/support/disk/compressed.ts'
 import { faultOf } from '#test/support/collect.ts'

@@ -16,9 +16,8 @@ import {
   isSameStamp,
   keyOf,
   parseCatalogFields,
-  planEviction,
-  type RoomRefusal,
 } from '#engine/catalog/rules/cache-entry.ts'
+import { planEviction, type RoomRefusal } from '#cache/rules/eviction.ts'
 import { selectRecords } from '#kit/host/records.ts'
 import { untilAborted } from '#kit/host/watch.ts'
 import { createQueue } from '#kit/host/queue.ts'

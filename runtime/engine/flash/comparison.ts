@@ -1,6 +1,6 @@
 /** What becomes of the wish to write only what differs: the disk is compared with the image's frames by their digests. */
 import type { DeltaState } from '#engine/inventory/rules/run.ts'
-import type { FlashPlan } from './rules/flash.ts'
+import type { FlashPlan } from './rules/flash-plan.ts'
 import { FORMATS } from '#engine/image/rules/format.ts'
 import { chooseSamples, isWorthwhile } from './rules/writing.ts'
 import type { Frame, FrameMap } from '#engine/image/rules/frame-map.ts'

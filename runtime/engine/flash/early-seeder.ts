@@ -5,7 +5,7 @@ import {
   planEnds,
   type Range,
 } from '#engine/disk/rules/extents.ts'
-import type { FlashEvent } from './rules/flash.ts'
+import type { FlashEvent } from './rules/flash-plan.ts'
 import {
   MAX_LOGICAL,
   numberLogical,

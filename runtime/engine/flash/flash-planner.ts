@@ -2,13 +2,13 @@
 import type { DiskIdentity, TargetFacts } from '#engine/disk/rules/disk.ts'
 import {
   findSameDisk,
-  planFlash,
-  renderReasons,
   type FlashFindings,
   type FlashOrder,
   type FlashPlan,
   type FlashRefusal,
-} from './rules/flash.ts'
+  planFlash,
+  renderReasons,
+} from './rules/flash-plan.ts'
 import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import type { Provisioning } from './rules/provisioning.ts'
 import { renderUnseen } from '#engine/image/rules/image-head.ts'

@@ -1,6 +1,6 @@
 /** The whole way of a flash, from an order to the last 4 KiB of each disk: looks, refuses, writes, verifies, provisions, reports. */
 import type { DeltaState } from '#engine/inventory/rules/run.ts'
-import { type FlashEvent, type FlashOrder, type FlashPlan, decideRace } from './rules/flash.ts'
+import { decideRace, type FlashEvent, type FlashOrder, type FlashPlan } from './rules/flash-plan.ts'
 import {
   describeFailure,
   type FlashOutcome,

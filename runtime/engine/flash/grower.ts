@@ -31,7 +31,7 @@ import { untilAborted } from '#kit/host/watch.ts'
 import type { Decoders } from '#engine/image/formats.ts'
 import { inspectImage, type ImageInspection } from '#engine/image/image-inspection.ts'
 import type { Source } from '#engine/image/sources/source.ts'
-import { GROWING, type FlashEvent, type FlashPlan } from './rules/flash.ts'
+import { type FlashEvent, type FlashPlan, GROWING } from './rules/flash-plan.ts'
 import { type Slots, type TaskGroup, verifyWritten, type Written } from './copier.ts'
 
 type DiskSize = Pick<Device, 'sizeBytes' | 'sectorBytes'>

@@ -15,7 +15,7 @@ import {
 import { createFiller, type Blocks, type Filler } from '#engine/image/stream-blocks.ts'
 import { copyBody, type SlotPool } from './copier.ts'
 import type { Waits } from './meter.ts'
-import type { FlashPlan } from './rules/flash.ts'
+import type { FlashPlan } from './rules/flash-plan.ts'
 
 /** What comes next of an image, in order, and what copies a part of it onto the disk. */
 export interface ImageStream extends AsyncDisposable {

@@ -13,7 +13,7 @@ import {
   type FlashRefusal,
   listSources,
   renderRefusal,
-} from './rules/flash.ts'
+} from './rules/flash-plan.ts'
 
 /** What is planned from one source. */
 interface PlanOfSource extends AsyncDisposable {

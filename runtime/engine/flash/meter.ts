@@ -1,5 +1,5 @@
 /** Measures a write: progress events with the rate and the time left of the last seconds, and how long each part of it was waited for. */
-import type { Bottleneck, Waited, WaitedFor, WriteProgress } from './rules/flash.ts'
+import type { Bottleneck, Waited, WaitedFor, WriteProgress } from './rules/flash-plan.ts'
 import type { SourceShare } from '#engine/image/rules/frame-map.ts'
 import { createPace } from '#kit/foundation/size.ts'
 

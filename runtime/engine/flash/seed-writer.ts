@@ -7,7 +7,7 @@ import {
 import type { CloudInitSeed, FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { parsePartitions } from '#engine/disk/rules/partition-tables.ts'
 import { Fault } from '#kit/foundation/fault.ts'
-import type { FlashPlan } from './rules/flash.ts'
+import type { FlashPlan } from './rules/flash-plan.ts'
 import type { Device } from '#engine/disk/device.ts'
 import {
   checkMountPlace,

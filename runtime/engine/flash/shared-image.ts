@@ -20,7 +20,7 @@ import {
 } from './copier.ts'
 import { openImage, type ImageStream, type OpenStream } from './image-stream.ts'
 import { createWaits } from './meter.ts'
-import type { FlashPlan } from './rules/flash.ts'
+import type { FlashPlan } from './rules/flash-plan.ts'
 import { decideStalled } from './rules/writing.ts'
 
 /** How much the fastest disk may be ahead of the slowest: 64 MiB. */

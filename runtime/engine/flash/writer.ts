@@ -1,5 +1,5 @@
 /** The parts of a write: the image's first MiB, what becomes of its table, its body and the reading back, with the progress of both. */
-import { decideBottleneck, type FlashEvent, type FlashPlan } from './rules/flash.ts'
+import { decideBottleneck, type FlashEvent, type FlashPlan } from './rules/flash-plan.ts'
 import { type LastGrowth, MARK_BYTES, planMarks, renderMark } from './rules/last-partition.ts'
 import type { FrameMap } from '#engine/image/rules/frame-map.ts'
 import { checkLength, readHead } from '#engine/image/image-inspection.ts'

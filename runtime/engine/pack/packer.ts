@@ -1,6 +1,6 @@
 /** Packs an image of any format into a `.img.zst` of independent frames: written whole or not at all. */
 import { Fault, isMissing, renderError } from '#kit/foundation/fault.ts'
-import type { WriteProgress } from '#engine/flash/rules/flash.ts'
+import type { WriteProgress } from '#engine/flash/rules/flash-plan.ts'
 import { exactBytes, leastBytes, type ImageFacts } from '#engine/image/rules/image.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'

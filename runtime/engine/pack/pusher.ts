@@ -10,7 +10,7 @@ import { createRegistryWriter, type RepositoryWriter } from '#kit/net/registry/r
 import { renderImageManifest, type StoredImage } from '#kit/net/registry/rules/oras-manifest.ts'
 import { createMeter } from '#engine/flash/meter.ts'
 import { checkImage } from '#engine/image/image-inspection.ts'
-import type { WriteProgress } from '#engine/flash/rules/flash.ts'
+import type { WriteProgress } from '#engine/flash/rules/flash-plan.ts'
 import { createDecoders } from '#engine/image/formats.ts'
 import { checkFrames } from '#engine/image/frame/frame-check.ts'
 import { readFrameMap } from '#engine/image/zstd-decoder.ts'

@@ -1,7 +1,7 @@
 /** `flasher flash`: checks everything that can be known, then writes; a server's order is carried out by the same. */
 import { Writable } from 'node:stream'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
-import type { FlashEvent, FlashPlan } from '#engine/flash/rules/flash.ts'
+import type { FlashEvent, FlashPlan } from '#engine/flash/rules/flash-plan.ts'
 import { describeFailure, type FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import { createFlasher } from '#engine/flash/flasher.ts'
 import { emphasise } from '#kit/terminal/text/log.ts'

@@ -15,7 +15,7 @@ import {
 } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PEER_PORT } from '#appliance/contract.ts'
-import type { FlashEvent } from '#engine/flash/rules/flash.ts'
+import type { FlashEvent } from '#engine/flash/rules/flash-plan.ts'
 import { createShell, type Environment } from '#kit/host/shell.ts'
 import { linger, settle, untilAborted } from '#kit/host/watch.ts'
 import {

@@ -1,7 +1,7 @@
 /** Carries out what the server ordered: a flash, its provisioning, the report, a restart; else a person is asked. */
 import { CONSOLE_PATHS } from '#fleet/boot/rules/live-boot.ts'
 import { offerDisk } from '#flasher/text/rules/disk-offer.ts'
-import type { FlashPlan } from '#engine/flash/rules/flash.ts'
+import type { FlashPlan } from '#engine/flash/rules/flash-plan.ts'
 import type { FlashOutcome, ReportedEnd } from '#engine/flash/rules/run-report.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import { printable } from '#kit/foundation/printable.ts'

@@ -18,7 +18,7 @@ import {
   type FlashChoice,
   type TemplateOffer,
 } from './rules/flash-choice.ts'
-import type { FlashPlan, FlashEvent } from '#engine/flash/rules/flash.ts'
+import type { FlashEvent, FlashPlan } from '#engine/flash/rules/flash-plan.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import type { RunMode, ProgressPost } from '#engine/inventory/rules/run.ts'
 import type { PeerPaths } from '#flasher/link/peer-window.ts'

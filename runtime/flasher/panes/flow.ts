@@ -1,6 +1,6 @@
 /** The terminal UI as a state machine: what it holds, and what follows from each key and from each thing found out. Pure. */
 import { type SurveyedDisk, isSameDisk } from '#engine/disk/rules/disk.ts'
-import type { FlashEvent, FlashFindings, WriteProgress } from '#engine/flash/rules/flash.ts'
+import type { FlashEvent, FlashFindings, WriteProgress } from '#engine/flash/rules/flash-plan.ts'
 import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import { type Cases, decideCase } from '#kit/foundation/cases.ts'

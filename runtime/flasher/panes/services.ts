@@ -1,6 +1,6 @@
 /** What the terminal UI asks of the services; each is loaded when it is first needed. */
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
-import { WHOLE_DISK, type FlashOrder } from '#engine/flash/rules/flash.ts'
+import { type FlashOrder, WHOLE_DISK } from '#engine/flash/rules/flash-plan.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { Flasher } from '#engine/flash/flasher.ts'

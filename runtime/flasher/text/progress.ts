@@ -1,10 +1,10 @@
 /** Shows the events of a flash: lines and a live bar, JSON lines, or nothing ("Flash lifecycle events"). */
 import {
   CAPTURING,
-  GROWING,
   type FlashEvent,
+  GROWING,
   type WriteProgress,
-} from '#engine/flash/rules/flash.ts'
+} from '#engine/flash/rules/flash-plan.ts'
 import { type Cases, decideCase } from '#kit/foundation/cases.ts'
 import { renderJsonLine } from '#kit/foundation/json-reader.ts'
 import { printable } from '#kit/foundation/printable.ts'

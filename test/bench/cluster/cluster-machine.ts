@@ -1,7 +1,7 @@
 /** A made-up machine: ordered, booted and flashed again and again by the client that real machines have. */
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { listSources } from '#engine/flash/rules/flash.ts'
+import { listSources } from '#engine/flash/rules/flash-plan.ts'
 import { createSourceList } from '#engine/flash/listed-planner.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { createSources } from '#engine/image/sources/sources.ts'

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
-import { planFlash, type FlashPlan } from '#engine/flash/rules/flash.ts'
+import { type FlashPlan, planFlash } from '#engine/flash/rules/flash-plan.ts'
 import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import {
   next,

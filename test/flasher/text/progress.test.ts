@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashEvent } from '#engine/flash/rules/flash.ts'
+import type { FlashEvent } from '#engine/flash/rules/flash-plan.ts'
 import {
   createProgress,
   fractionOf,

@@ -11,7 +11,7 @@ import * as assert from 'uvu/assert'
 import { $ } from 'zx'
 import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
-import { WHOLE_DISK } from '#engine/flash/rules/flash.ts'
+import { WHOLE_DISK } from '#engine/flash/rules/flash-plan.ts'
 import { createFlasher } from '#engine/flash/flasher.ts'
 import { createFaultyDisk, scripted, type FaultyDisk } from '#test/support/disk/faulty-disk.ts'
 import {

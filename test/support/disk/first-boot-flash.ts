@@ -1,6 +1,6 @@
 /** A flash with a first-boot configuration as a process of its own, which can be killed: `node … IMAGE DEVICE GATE COUNT`. */
 import { writeFileSync } from 'node:fs'
-import { WHOLE_DISK } from '#engine/flash/rules/flash.ts'
+import { WHOLE_DISK } from '#engine/flash/rules/flash-plan.ts'
 import { createFlasher } from '#engine/flash/flasher.ts'
 import { SEED } from './first-boot-image.ts'
 

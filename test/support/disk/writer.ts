@@ -5,12 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import * as assert from 'uvu/assert'
 import { Fault } from '#kit/foundation/fault.ts'
 import {
-  planFlash,
-  renderRefusal,
   type FlashEvent,
   type FlashOptions,
   type FlashPlan,
-} from '#engine/flash/rules/flash.ts'
+  planFlash,
+  renderRefusal,
+} from '#engine/flash/rules/flash-plan.ts'
 import { parseBackupBytes } from '#engine/disk/rules/partition-tables.ts'
 import { detectFormat } from '#engine/image/rules/format.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'

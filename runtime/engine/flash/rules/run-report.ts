@@ -1,6 +1,6 @@
 /** Turns the events of a flash into progress posts for the server, and into milestones. */
 import type { DeltaState, ProgressPost, RunMode, RunPhase } from '#engine/inventory/rules/run.ts'
-import type { FlashEvent, FlashPlan } from './flash.ts'
+import type { FlashEvent, FlashPlan } from './flash-plan.ts'
 import { identifyDisk, type InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { renderSize } from '#kit/foundation/size.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'

@@ -3,12 +3,12 @@ import type { TargetFacts } from '#engine/disk/rules/disk.ts'
 import { decideCleared } from '#engine/disk/rules/extents.ts'
 import {
   decideNotes,
-  renderReasons,
   type FlashEvent,
   type FlashFindings,
   type FlashPlan,
   type FlashRefusal,
-} from '#engine/flash/rules/flash.ts'
+  renderReasons,
+} from '#engine/flash/rules/flash-plan.ts'
 import {
   renderChecks,
   renderDevice,

@@ -1,7 +1,7 @@
 /** Parses the arguments of flash and push, and reports what is wrong with them; says what was pushed. */
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 import { IMAGE_FORMATS, IMAGE_ENDINGS } from '#appliance/disk-images.ts'
-import type { FlashOptions, FlashOrder } from '#engine/flash/rules/flash.ts'
+import type { FlashOptions, FlashOrder } from '#engine/flash/rules/flash-plan.ts'
 import {
   parseLocation,
   renderLocationRefusal,

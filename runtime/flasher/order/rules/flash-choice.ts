@@ -2,11 +2,11 @@
 import type { DiskIdentity, SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import {
-  WHOLE_DISK,
-  type FlashOrder,
   type FlashEvent,
+  type FlashOrder,
   type FlashPlan,
-} from '#engine/flash/rules/flash.ts'
+  WHOLE_DISK,
+} from '#engine/flash/rules/flash-plan.ts'
 import type { OrderedImage, FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderDevice } from '#flasher/text/rules/flash-text.ts'

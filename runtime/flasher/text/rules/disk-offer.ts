@@ -10,7 +10,7 @@ import { printable } from '#kit/foundation/printable.ts'
 import { renderDiskSize, renderSize } from '#kit/foundation/size.ts'
 import type { ImageFacts } from '#engine/image/rules/image.ts'
 import { renderNumber } from '#kit/foundation/text.ts'
-import { decideTargetRefusals, type FlashRefusal } from '#engine/flash/rules/flash.ts'
+import { decideTargetRefusals, type FlashRefusal } from '#engine/flash/rules/flash-plan.ts'
 import { decideSource } from '#engine/capture/rules/capture.ts'
 
 export interface DiskOffer {

@@ -2,11 +2,11 @@
 import type { TargetDevice } from '#engine/disk/rules/disk.ts'
 import {
   decideNotes,
+  type FlashEvent,
   type FlashOptions,
   GROWING,
-  type FlashEvent,
   type WriteProgress,
-} from '#engine/flash/rules/flash.ts'
+} from '#engine/flash/rules/flash-plan.ts'
 import { renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import type { ImageFacts, VirtualSize } from '#engine/image/rules/image.ts'
 import {

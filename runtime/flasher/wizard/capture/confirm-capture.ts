@@ -12,7 +12,7 @@ import {
   nextChoice,
 } from '../screens/screen.ts'
 import { renderWaiting } from '#flasher/text/rules/flash-text.ts'
-import type { WriteProgress } from '#engine/flash/rules/flash.ts'
+import type { WriteProgress } from '#engine/flash/rules/flash-plan.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import {
   renderDuration,

@@ -19,7 +19,7 @@ import {
   type DiskChoice,
 } from '#flasher/order/rules/flash-choice.ts'
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
-import type { FlashPlan } from '#engine/flash/rules/flash.ts'
+import type { FlashPlan } from '#engine/flash/rules/flash-plan.ts'
 import { renderSource } from '#flasher/text/rules/flash-text.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { clip, fitLines, wrapInFull } from '#kit/terminal/text/columns.ts'

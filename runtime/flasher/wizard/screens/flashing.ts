@@ -5,7 +5,7 @@ import {
   renderWaiting,
   renderSuccess,
 } from '#flasher/text/rules/flash-text.ts'
-import type { FlashEvent, FlashPlan, WriteProgress } from '#engine/flash/rules/flash.ts'
+import type { FlashEvent, FlashPlan, WriteProgress } from '#engine/flash/rules/flash-plan.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { displayWidth, printable } from '#kit/foundation/printable.ts'
 import { renderDuration } from '#kit/foundation/size.ts'

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { TargetFacts } from '#engine/disk/rules/disk.ts'
-import { decideRefusals, renderReasons } from '#engine/flash/rules/flash.ts'
+import { decideRefusals, renderReasons } from '#engine/flash/rules/flash-plan.ts'
 import type { ImageFacts } from '#engine/image/rules/image.ts'
 import {
   findingsFields,

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashEvent, WriteProgress } from '#engine/flash/rules/flash.ts'
+import type { FlashEvent, WriteProgress } from '#engine/flash/rules/flash-plan.ts'
 import { nextProgress, renderWhole } from '#flasher/text/rules/flash-text.ts'
 
 const test = suite('progress in words')

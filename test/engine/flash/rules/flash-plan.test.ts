@@ -12,7 +12,7 @@ import {
   type FlashRefusal,
   planFlash,
   renderRefusal,
-} from '#engine/flash/rules/flash.ts'
+} from '#engine/flash/rules/flash-plan.ts'
 import type { ImageFacts } from '#engine/image/rules/image.ts'
 
 const test = suite('flash')
