@@ -56,6 +56,7 @@ admin machine:
   /machines/:mac/runs/:id DELETE
   /ui/machines/:mac/power POST
   /ui/machines/:mac/power/delete POST
+  /ui/machines/:mac/power/networks POST
   /ui/machines/:mac/power/unpin POST
 admin shared:
   /tokens POST

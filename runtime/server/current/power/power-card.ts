@@ -4,7 +4,7 @@ import { mayContact, type PowerAction, type PowerState } from '#fleet/power/rule
 import { printable } from '#kit/foundation/printable.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import { banner, card, copyable, factList, progress, shorten } from '#kit/web/ui/elements.ts'
-import { checkField, hidden, postButton } from '#kit/web/ui/fields.ts'
+import { checkField, hidden, postButton, textField } from '#kit/web/ui/fields.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
 import { fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
@@ -19,7 +19,10 @@ import { renderBmcForm, type BmcFormContent } from './bmc-form.ts'
 export const hasPower = ({ services }: CurrentContext): boolean =>
   services.config.current().power.networks.length > 0
 
-/** Null: no power is controlled here. */
+/** Where the networks of BMCs are missing, the field for them stands where they are missed. */
+export const ALLOWED = 'networks'
+
+/** Null: no power is controlled here, and this caller cannot change that. */
 export function renderPowerCard(
   context: CurrentContext,
   { mac, bmc_address: reported }: Machine,
@@ -27,8 +30,8 @@ export function renderPowerCard(
 ): Content {
   const { power } = context.services
   const [entry, view] = [power.book.find(mac), power.view(mac)]
-  if (entry === null && !hasPower(context)) return null
   const here = machinePath(mac)
+  if (entry === null && !hasPower(context)) return renderOff(context, here, reported, notice)
   const { networks } = context.services.config.current().power
   const suggested = entry === null && mayContact(reported, networks) ? reported : null
   return card({
@@ -46,6 +49,41 @@ export function renderPowerCard(
     }
     ${renderBmcForm(`${here}/power`, { entry, suggested }, notice, renderCurlBlock(context, [callBmc(mac, { entry, suggested })]))}
     ${entry === null ? null : questionButton({ action: `${here}/power/delete`, label: 'Forget BMC…' })}`,
+  })
+}
+
+function renderOff(
+  context: CurrentContext,
+  here: string,
+  reported: string | null,
+  notice: Notice | null,
+): Content {
+  const path = `${here}/power/networks`
+  const { config } = context.services
+  const isFixed = config.originOf('power', 'networks')?.by === 'environment'
+  if (isFixed || !context.site.mayOpen(context.event, path, 'POST')) return null
+  const typed = notice?.typed[ALLOWED]
+  const hint = `Addresses and ranges such as 10.0.5.0/24, separated by commas.${
+    reported === null ? '' : ` This machine reports a BMC at ${reported}.`
+  }`
+  return card({
+    title: 'Power',
+    id: 'power',
+    body: html`<p>
+        Power control is off. Allow the network of your BMCs to turn machines on and off from here.
+      </p>
+      <form method="post" action="${path}">
+        ${textField({
+          name: ALLOWED,
+          label: 'Networks of your BMCs',
+          value: typed ?? '',
+          hint,
+          error: typed === undefined ? null : (notice?.error ?? null),
+          mono: true,
+          required: true,
+        })}
+        <button>Allow</button>
+      </form>`,
   })
 }
 

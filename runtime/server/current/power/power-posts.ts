@@ -17,7 +17,10 @@ import type { Machine } from '#server/current/machines/rules/machine.ts'
 import { nameOf } from '#server/current/view/machine-view.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 import { parseBmcForm, readBmcForm, typedBmc } from './bmc-form.ts'
+import { saveSettings } from '#server/current/assembly/configuration.ts'
+import { recordSettingsEvent } from '#server/pages/settings/file-posts.ts'
 import {
+  ALLOWED,
   chooseBoot,
   isCut,
   parseChoice,
@@ -32,6 +35,7 @@ const PATH = '/ui/machines/:mac'
 export const POWER_POSTS = [
   formAt(`${PATH}/do/power`, 'power', press),
   formAt(`${PATH}/power`, 'admin', save),
+  formAt(`${PATH}/power/networks`, 'admin', allow),
   removalAt(`${PATH}/power/delete`, 'admin', askRemoval, remove),
   buttonAt(`${PATH}/power/unpin`, 'admin', unpin),
 ]
@@ -102,6 +106,19 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const asked = requestOf('read', false)
   beginPower(context.site, power, { macs: [mac], asked, pause: 0, by: context.by() })
   return showPage(context, { bmc: 1 })
+}
+
+async function allow(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const { mac } = await find(context)
+  const text = form.get(ALLOWED) ?? ''
+  const saved = await saveSettings(context.services, { 'power.networks': text })
+  if (!saved.ok) {
+    const { error } = saved.refusal
+    return context.goBack(machinePath(mac), { error, typed: { [ALLOWED]: text }, anchor: 'power' })
+  }
+  const summary = 'The networks of BMCs were changed'
+  await recordSettingsEvent(context, 'settings.power.updated', summary, saved.value)
+  return showPage(context, { saved: 1 })
 }
 
 async function askRemoval(context: CurrentContext): Promise<Answer> {

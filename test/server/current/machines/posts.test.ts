@@ -365,6 +365,20 @@ test('a script that posts the number alone is not asked', async () => {
   assert.is(await site.batches(), 1)
 })
 
+test('where no network of BMCs is allowed, the page of a machine has the field for it', async () => {
+  await using site = await open()
+  await site.ask(`/machines/${MACS[0]}`, asJson({ name: 'one' }, 'PUT'))
+  const path = `/ui/machines/${MACS[0]}`
+  assert.match(await site.text(path), 'Power control is off.')
+  const [, refused] = await site.post(`${path}/power/networks`, { networks: 'nonsense' })
+  assert.match(await site.text(refused), 'value="nonsense"')
+  const [status, location] = await site.post(`${path}/power/networks`, { networks: '10.0.5.0/24' })
+  assert.is(status, 303)
+  const page = await site.text(location)
+  assert.not.match(page, 'Power control is off.')
+  assert.match(page, 'Connect a BMC')
+})
+
 test('a machine that is being written is left out until somebody ticks it; the result can be undone', async () => {
   await using site = await openSeen()
   await site.write(MACS[0])
