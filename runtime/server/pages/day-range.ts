@@ -53,7 +53,14 @@ const renderDay = (
   html`<label class="day"
     >${DAYS[name]}
     <input${attributes({
-      type: 'date',
+      // A field for dates shows the browser's own order of day and month.
+      type: 'text',
+      inputmode: 'numeric',
+      pattern: '\\d{4}-\\d{2}-\\d{2}',
+      placeholder: 'YYYY-MM-DD',
+      size: 10,
+      maxlength: 10,
+      autocomplete: 'off',
       name,
       value,
       'aria-invalid': problem === null ? null : 'true',
