@@ -50,8 +50,12 @@ export function fillPage(page: string, typed: TypedForm): string | null {
   const hasFiles = controls.some((control) => attributeOf(control, 'type') === 'file')
   const notice = renderNotice({ left, lost: [...typed.lost, ...lost], hasFiles })
   const { childNodes } = parseFragment(String(notice))
-  for (const child of childNodes.slice()) tree.insertBefore(parent, child, form)
-  show(form, controls)
+  // At the top of the page, where a page says what became of a form.
+  const [after = form] = elements.filter((node) => attributeOf(node, 'id') === 'stale')
+  for (const child of childNodes.slice()) {
+    tree.insertBefore(tree.getParentNode(after) ?? parent, child, after)
+  }
+  show(form)
   for (const node of listElements(document)) keepNewline(node)
   return serialize(document)
 }
@@ -75,23 +79,15 @@ function isSame(control: Element, fields: TypedForm['fields']): boolean {
   return fields.some((field) => field[0] === name && field[1] === value)
 }
 
-/** What encloses the form is opened, and the browser goes there. */
-function show(form: Element, controls: readonly Element[]): void {
+/** What encloses the form is opened. */
+function show(form: Element): void {
   setAttribute(form, 'data-dirty', '')
   let node: Node | null = form
   while (node !== null && tree.isElementNode(node)) {
     if (node.tagName === 'details') setAttribute(node, 'open', '')
     node = tree.getParentNode(node)
   }
-  const first = controls.find(
-    (control) => /^(textarea|select)$/.test(control.tagName) || isText(control),
-  )
-  if (first !== undefined) setAttribute(first, 'autofocus', '')
 }
-
-const isText = (control: Element): boolean =>
-  control.tagName === 'input' &&
-  !/^(hidden|checkbox|radio|submit|button)$/.test(attributeOf(control, 'type') ?? 'text')
 
 /** A browser leaves the first newline of these out, and the serializer adds none. */
 function keepNewline({ tagName, childNodes: [text] }: Element): void {

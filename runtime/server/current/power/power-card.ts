@@ -3,7 +3,15 @@ import { BY_AUTHORITY, type PowerEntry, type Bmc } from '#fleet/power/rules/bmc.
 import { mayContact, type PowerAction, type PowerState } from '#fleet/power/rules/power.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
-import { banner, card, copyable, factList, progress, shorten } from '#kit/web/ui/elements.ts'
+import {
+  banner,
+  card,
+  copyable,
+  factList,
+  foldedCard,
+  progress,
+  shorten,
+} from '#kit/web/ui/elements.ts'
 import { checkField, hidden, postButton, textField } from '#kit/web/ui/fields.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
 import { fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
@@ -66,9 +74,11 @@ function renderOff(
   const hint = `Addresses and ranges such as 10.0.5.0/24, separated by commas.${
     reported === null ? '' : ` This machine reports a BMC at ${reported}.`
   }`
-  return card({
+  return foldedCard({
     title: 'Power',
     id: 'power',
+    about: 'Off: allow the network of your BMCs',
+    isOpen: typed !== undefined,
     body: html`<p>
         Power control is off. Allow the network of your BMCs to turn machines on and off from here.
       </p>

@@ -129,7 +129,7 @@ test('each kind of field is filled in as it was typed, also with what looks like
     '<input type="hidden" name="choice" value="on">',
     '<input type="hidden" name="was" value="7"><input type="hidden" name="choice" value="off">',
     '<details open="">',
-    'name="a" value="&quot;><script>x</script>" autofocus=""',
+    'name="a" value="&quot;><script>x</script>"',
     '<input type="password" name="p"><input type="file" name="up"><input type="checkbox" name="c">',
     '<input type="checkbox" name="d" value="1" checked=""><input type="checkbox" name="d" value="2">',
     '<input type="radio" name="r" value="x"><input type="radio" name="r" value="y" checked="">',
