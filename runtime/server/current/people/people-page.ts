@@ -1,9 +1,19 @@
 /** /ui/people: who logs in with a name, and how somebody is added. */
+import { originOf, PROVIDER_PATH } from '#server/openid/provider-login.ts'
 import { ROLE_TEXTS } from '#server/pages/account/account.ts'
 import { MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH } from '#kit/web/access/rules/login-throttle.ts'
 import { type Person, MAX_SCOPE_CHARACTERS, MAX_PEOPLE } from '#fleet/access/rules/person.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
-import { card, emptyState, factList, banner, badge, tag } from '#kit/web/ui/elements.ts'
+import {
+  badge,
+  banner,
+  card,
+  copyable,
+  emptyState,
+  factList,
+  foldedCard,
+  tag,
+} from '#kit/web/ui/elements.ts'
 import { textField, postButton, selectField } from '#kit/web/ui/fields.ts'
 import { html, type Html, address, type Content } from '#kit/web/ui/html.ts'
 import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
@@ -350,13 +360,36 @@ async function show(context: CurrentContext): Promise<Answer> {
     trail: html`<a href="${SETTINGS}">Settings</a>`,
     actions: html`<a class="button primary" href="${ADD}">Add a person</a>`,
     messages: html`${context.message()}${renderDone(context)}`,
-    body:
+    body: html`${
       people.length === 0
         ? emptyState(
             'No people yet',
-            'Add people, and every event, flash and token names who it was. The administrator password stays.',
+            'Add people so that events, flashes and tokens show who did what. The administrator password stays.',
           )
-        : html`${await renderPeople(context, people)}${renderNameless(context)}`,
+        : html`${await renderPeople(context, people)}${renderNameless(context)}`
+    }${renderProvider(context)}`,
+  })
+}
+
+/** What the provider has to know of this server, and where the server learns of the provider. */
+function renderProvider({ event, services }: CurrentContext): Html {
+  const { issuer, name } = services.config.current().oidc
+  const origin = originOf(event)
+  return foldedCard({
+    title: 'Login with a provider',
+    id: 'provider',
+    about: issuer === '' ? 'Off: Keycloak, Entra ID, Okta and others' : name || issuer,
+    isOpen: false,
+    body: html`<p>
+        Register this server at your provider as a confidential web client with these addresses.
+        Then set the issuer, the client and the groups of each role under
+        <a href="${SETTINGS}?q=oidc">Settings</a>.
+        <a href="/docs/people.html#logging-in-with-a-provider">Examples for each provider</a>
+      </p>
+      ${factList([
+        ['Redirect URI', copyable(`${origin}${PROVIDER_PATH}/callback`)],
+        ['After the logout', copyable(`${origin}/ui/login`)],
+      ])}`,
   })
 }
 
