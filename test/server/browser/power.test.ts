@@ -248,7 +248,7 @@ test('everything works without scripts', async () => {
   assert.is(one.state.isOn, false)
 })
 
-test('a server without networks for power shows none of it', async () => {
+test('a server without networks for power shows the field for them, and nothing else of it', async () => {
   await using site = await startSite()
   await site.boxes.boot(1)
   await using opened = await openContext(shared.browser, site)
@@ -256,7 +256,9 @@ test('a server without networks for power shows none of it', async () => {
   await logIn(page)
   await page.goto(MACHINE)
   await page.locator('#facts').waitFor()
-  assert.is(await page.locator('#power').count(), 0)
+  assert.is(await page.locator('#power').getByRole('button').count(), 0, 'it is folded')
+  await page.getByText('Off: allow the network of your BMCs').click()
+  await page.locator('#power').getByRole('button', { name: 'Allow' }).waitFor()
   await page.goto('/ui/machines')
   assert.is(await page.locator('option[value=power]').count(), 0)
 })
