@@ -45,7 +45,6 @@ export async function listen(handler: RequestListener, { host, port, tls }: Boun
     server,
     port: own,
     urls: reachable.length > 0 ? reachable : [url(tls, own)],
-    /** Uses a renewed certificate for new connections. */
     async renewCertificate() {
       if (tls === null || !('setSecureContext' in server)) return
       const [cert, key] = await Promise.all([readFile(tls.cert), readFile(tls.key)])
@@ -54,7 +53,6 @@ export async function listen(handler: RequestListener, { host, port, tls }: Boun
   }
 }
 
-/** Has a server listen at another port than before. */
 async function moveTo(server: Server, host: string, port: number): Promise<void> {
   const closed = once(server, 'close')
   server.close()

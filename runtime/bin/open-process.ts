@@ -7,10 +7,7 @@ const { env, stdin, stdout, stderr } = process
 
 type Ending = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
-/**
- * Makes a program's `ProcessEnvironment` of the environment; `endings` are the signals that ask it to
- * end.
- */
+/** `endings`: the signals that ask the program to end. */
 export function openProcess(program: string, endings: readonly Ending[] = ['SIGINT', 'SIGTERM']) {
   const ending = new AbortController()
   let endedBy: Ending | null = null

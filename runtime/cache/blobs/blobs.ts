@@ -100,8 +100,6 @@ export async function openStored(path: string, more = 0): Promise<FileHandle> {
   }
 }
 
-// Identifies the version of a file in a folder, opens exactly that version, and remembers its digest.
-
 /** Null: no regular file (a link may lead out of the folder), empty, or gone. */
 export async function readStamp(folder: string, name: string): Promise<FileStamp | null> {
   try {
@@ -167,8 +165,6 @@ export function createDigests(records: Storage) {
       files.write(stampKeyOf(stamp.name), { ...stamp, ...digests }),
   }
 }
-
-// Tracks how far a growing file has come, and waits for more of it.
 
 export type Growth = ReturnType<typeof createGrowth>
 

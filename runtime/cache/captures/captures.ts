@@ -273,10 +273,7 @@ function verify(context: CapturesContext, state: CaptureState, end: CaptureEnd):
   startCheck(arrivals, state, work, forget)
 }
 
-/**
- * Reads back SHA-256, index and frames, then lets everybody read. Throws a Fault `digest-mismatch`
- * or `image-broken`.
- */
+/** Reads it back, then lets everybody read. A Fault `digest-mismatch` or `image-broken`. */
 async function compare(
   { arrivals, indexes }: CapturesContext,
   state: CaptureState,

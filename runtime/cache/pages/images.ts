@@ -37,8 +37,6 @@ import type { Imported } from '#cache/store/image-cache.ts'
 import { IMAGE_ENDINGS, IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
 import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'
 
-// Three ways to add an image: from an address, by an upload, and by a copy into the folder.
-
 const list = (isMeant: (format: ImageFormat) => boolean): string =>
   IMAGE_FORMATS.filter(isMeant)
     .map((format) => `.${format}`)

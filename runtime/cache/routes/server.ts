@@ -436,10 +436,7 @@ const toShown = ({ download, ...row }: CacheRow): ShownImage => ({
   rate: download === null ? null : Math.round(download.rate),
 })
 
-/**
- * Index 0 is the first. Decodes slashes too, which the framework keeps encoded. Null: missing or
- * wrongly encoded.
- */
+/** From 0. Decodes slashes, which the framework does not. Null: missing or wrongly encoded. */
 function readSegment(event: H3Event, index: number): string | null {
   const segment = URL.parse(event.req.url)?.pathname.split('/')[index + 1]
   return segment ? decodePart(segment) : null

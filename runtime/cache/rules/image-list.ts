@@ -56,10 +56,7 @@ const textOf = ({ entry }: ListedImage): string =>
 /** No host name with a port is longer. */
 const MAX_LENGTH = 300
 
-/**
- * Null: no origin on the host of this cache, as no link may lead elsewhere. The port of `ownHost`
- * does not matter.
- */
+/** Null: no origin on this cache's host (whatever its port), as no link may lead elsewhere. */
 export function parseServerLink(text: string, ownHost: string): string | null {
   const url = text.length > MAX_LENGTH ? null : URL.parse(text)
   const own = URL.parse(`http://${ownHost}`)
@@ -69,9 +66,7 @@ export function parseServerLink(text: string, ownHost: string): string | null {
   return isPlain && url.hostname === own.hostname ? url.origin : null
 }
 
-/**
- * Goes through a page that reads the catalog first, so that a new image can be selected at once.
- */
+/** By a page that reads the catalog first, so that a new image can be selected at once. */
 export const linkToServer = (origin: string, path: string): string =>
   `${origin}/ui/cache/back?to=${encodeURIComponent(path)}`
 

@@ -17,10 +17,7 @@ export interface BlobReader extends AsyncDisposable {
   readonly sizeBytes: number | null
   /** While the bytes still come, the expected digest. */
   readonly sha256: string | null
-  /**
-   * Waits for bytes; 0 at the end. The last byte comes once all are verified; throws where they are
-   * wrong.
-   */
+  /** Waits; 0: the end. The last byte comes once all are verified; throws if they are wrong. */
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
 }
 

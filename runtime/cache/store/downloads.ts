@@ -105,7 +105,6 @@ export function createDownloads(parts: DownloadsDependencies) {
       await partials.remove(key)
       return true
     },
-    /** Opens the file of a running download. */
     async follow(download: Download): Promise<FileHandle> {
       await download.growth.started
       return openStored(partials.pathOf(download.key))

@@ -115,10 +115,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
       seen.delete(name)
       parts.onChange()
     },
-    /**
-     * `digests` were computed by the caller. Rejects with a Fault `conflict` where the name is
-     * taken.
-     */
+    /** The caller computed `digests`. Rejects with a Fault `conflict` if the name is taken. */
     async adopt(path: string, name: string, digests: FileDigests) {
       await adoptFile(scanned, path, name, digests)
       await scanning

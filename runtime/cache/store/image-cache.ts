@@ -58,10 +58,7 @@ type AddRefusal =
   | { readonly why: 'invalid'; readonly errors: readonly FieldError[] }
   | { readonly why: 'taken'; readonly name: string }
 
-/**
- * Resumes interrupted downloads. Rejects with a Fault `conflict` where another process serves the
- * folder.
- */
+/** Resumes interrupted downloads. A Fault `conflict` if another process serves the folder. */
 export async function createImageCache(parts: ImageCacheDependencies) {
   const { folder, log, now } = parts
   const data = join(folder, DATA_FOLDER)
@@ -276,8 +273,6 @@ async function addImage(
     ? { kind: 'known', words: name }
     : { kind: 'flaw', words: `${name}: another image has that name` }
 }
-
-// Opens what the cache keeps on disk: its list, the bytes, and the downloads that bring them.
 
 interface ImageCacheDependencies {
   /** Where people drop files; the cache's own files are in its `.cache`. */

@@ -179,10 +179,7 @@ export async function checkFile(path: string): Promise<{ readonly freeBytes: num
   return await checkFolder(dirname(path))
 }
 
-/**
- * A warning where the image may not fit; null: plenty of room. Throws a Fault `storage-full` where
- * it surely does not.
- */
+/** A warning if it may not fit; null: plenty of room. A Fault `storage-full` if it cannot. */
 export function checkRoom(
   { parts, ranges }: Pick<OpenedCapture, 'parts' | 'ranges'>,
   freeBytes: number,

@@ -29,10 +29,7 @@ interface RegistryOrder {
 const MAX_BEGINNINGS = 3
 const STALL_MS = 60_000
 
-/**
- * Writes nothing. Rejects with a Fault `conflict` where the name is taken, and with another one
- * where the registry cannot be asked.
- */
+/** A Fault `conflict` if the name is taken, another if the registry cannot be asked. */
 export async function checkNoTag(
   order: Pick<RegistryOrder, 'ref' | 'env' | 'signal' | 'retryMs'>,
 ): Promise<void> {

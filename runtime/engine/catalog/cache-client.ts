@@ -24,10 +24,7 @@ interface CacheClientOptions {
 
 const MAX_BYTES = 16 * 1024 * 1024
 
-/**
- * Calls reject with a Fault: `upstream-failed` without an answer in time, one in the cache's words
- * where it refuses.
- */
+/** Calls reject with a Fault: `upstream-failed` without an answer, else in the cache's words. */
 export function createCacheClient(options: CacheClientOptions) {
   const { base, env = {}, timeoutMs = 15_000, signal } = options
   type Method = NonNullable<DocumentRequest['method']>
@@ -121,7 +118,6 @@ function explain(base: string, thrown: unknown): unknown {
 
 /** Reports to the cache service which images machines are bound to, so that it keeps those. */
 interface PinnerDependencies {
-  /** Null: none. */
   url(): string | null
   /** Null: nothing is reported. */
   token(): Promise<string | null>

@@ -31,7 +31,6 @@ export interface FollowedCatalog {
 }
 
 interface CatalogDependencies {
-  /** Null: none. */
   url(): string | null
   readonly kept: KeptCatalogs
   now(): Date

@@ -221,10 +221,7 @@ async function verifyPiece(device: Device, offset: number, slot: Buffer) {
   throw notHeld(device.node, { offset, bytes: slot.length })
 }
 
-/**
- * The partition table first; failed writes do not end it. Rejects with a Fault only where the disk
- * cannot be flushed.
- */
+/** The table first; failed writes do not end it. A Fault only if the disk cannot be flushed. */
 export async function eraseEnds(device: Device, pieces: readonly EndPiece[]): Promise<void> {
   for (const { offset, bytes } of pieces.toReversed()) {
     const zeros = createSlot(wholeSectors(bytes.length, device.sectorBytes))

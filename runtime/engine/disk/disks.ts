@@ -258,8 +258,6 @@ export async function readLsblk(
   throw new Fault('tool-failed', 'lsblk printed something other than its JSON')
 }
 
-// Reads mounts and swap from /proc, in every mount namespace that we can access.
-
 /** Bounds for a hostile crowd of containers; a mount past them still stops the exclusive open. */
 const MAX_TABLES = 1024
 const MAX_CHARACTERS = 2 ** 26
@@ -482,10 +480,7 @@ interface SettleOptions {
   readonly signal?: AbortSignal
 }
 
-/**
- * After a boot: first waits until udev knows the devices of before, then as `settleDevices`; at
- * most `seconds` each.
- */
+/** Waits until udev knows the devices of before, then as `settleDevices`; `seconds` each. */
 export async function settleFirstDevices(
   shell: Shell,
   options: SettleOptions & Required<Pick<SettleOptions, 'seconds'>>,

@@ -12,9 +12,7 @@ import { createInterface } from 'node:readline'
 
 type HeldDisk = Pick<Device, 'node' | 'fd' | 'sectorBytes'>
 
-/**
- * Holds the device open until its input ends, and has it detached then, even when we are killed.
- */
+/** Holds the device until its input ends, and has it detached then, even when we are killed. */
 const KEEPER = `
 trap '' PIPE HUP INT TERM
 node=$(losetup --find --show "$@") || exit
@@ -114,10 +112,7 @@ interface Keeper extends AsyncDisposable {
   readonly line: string
 }
 
-/**
- * In a session of its own, which no Ctrl-C reaches. A Fault `tool-failed` where it ends before its
- * first line.
- */
+/** In its own session, out of Ctrl-C's reach. A Fault `tool-failed` if it ends without a line. */
 export async function startKeeper(
   shell: Shell,
   { argv, held, what, tool }: KeeperOrder,

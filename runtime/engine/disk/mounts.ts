@@ -257,8 +257,6 @@ async function* listSubvolumes(top: string): AsyncGenerator<string> {
   }
 }
 
-// Reads how the partitions of a disk or of an image begin, and what lies behind their file systems.
-
 /** A superblock of hashes takes no more; direct I/O takes whole blocks. */
 const BLOCK_BYTES = 4096
 

@@ -108,10 +108,7 @@ async function haveLogicalVolumes(
   return false
 }
 
-/**
- * Returns when the seed is on the medium, and nothing of the disk is mounted any more, with the note of
- * `writeSeed`.
- */
+/** Returns the note of `writeSeed` once the seed is on the medium and nothing is mounted. */
 async function write(
   tools: MountTools,
   seed: Seed,

@@ -89,7 +89,6 @@ export function createTools(given: FlasherOptions) {
   }
 }
 
-/** An open image that was looked at. */
 interface OpenedImage extends CheckedImage {
   readonly source: Source
 }

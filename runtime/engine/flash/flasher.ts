@@ -174,7 +174,6 @@ async function openStreams(
 const describeUnbegun = (thrown: unknown, target: string, { aborted }: AbortSignal) =>
   describeFailure(thrown, { target, stage: 'checking', isAborted: aborted })
 
-/** How far a flash came. */
 interface Reached {
   readonly record: DiskRecord
   bytesWritten: number
@@ -404,8 +403,6 @@ async function* overwrite(run: Overwriting, tools: WriteTools): AsyncGenerator<F
   }
 }
 
-// Opens the disk of a plan exclusively, and checks once more that it is the one of the plan; erases it after a failure.
-
 /**
  * The disk is opened by `hold`, and closed by `release`, which also waits for an opening that is still
  * under way. A Fault `target-raced` where it is in use, or another disk than the plan names.
@@ -491,8 +488,6 @@ async function eraseFlashed({ shell, ...tools }: EraseTools, plan: FlashPlan): P
   }
   await rereadPartitions(shell, plan.target.node)
 }
-
-// Records what a flash does to a disk, from which follows what is said of the disk when the flash fails.
 
 type DiskRecord = ReturnType<typeof createDiskRecord>
 

@@ -69,7 +69,6 @@ async function inspect(
   return found?.ok === false ? found.refusal : null
 }
 
-/** The partitions as the image has them. */
 function listPartitions(head: Buffer, { sectorBytes }: DiskSize) {
   const listed = parsePartitions(head, sectorBytes)
   return listed.ok ? listed.value : []
@@ -89,10 +88,7 @@ interface Found {
   readonly first: Buffer
 }
 
-/**
- * What the last partition holds, refused in words; null where that was not read. A Fault where the tools
- * for it are missing.
- */
+/** What the partition holds, refused in words; null: not read. A Fault if tools are missing. */
 async function checkGrowable(
   shell: Shell,
   { offset }: LastGrowth['partition'],

@@ -15,7 +15,6 @@ import {
   renderRefusal,
 } from './rules/flash-plan.ts'
 
-/** What is planned from one source. */
 interface PlanOfSource extends AsyncDisposable {
   readonly disks: readonly Pick<FlashFindings, 'imageProblem' | 'refusals'>[]
 }

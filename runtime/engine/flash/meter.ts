@@ -21,10 +21,7 @@ interface MeterOptions {
   readonly bottleneck?: () => Bottleneck | null
 }
 
-/**
- * Creates a meter, which counts bytes. Its events have rates in bytes per second and the time left
- * in seconds.
- */
+/** Rates are in bytes per second, the time left is in seconds. */
 export function createMeter(options: MeterOptions) {
   const { phase, totalBytes, sourceBytes, bottleneck, shares } = options
   let { bytesDone = 0 } = options
@@ -40,7 +37,6 @@ export function createMeter(options: MeterOptions) {
       bytesDone += bytes
       bytesKept = (bytesKept ?? 0) + bytes
     },
-    /** The progress by now. */
     snapshot(note?: string): { readonly event: 'writing' } & WriteProgress {
       const bytesRead = options.bytesRead()
       const seconds = performance.now() / 1000

@@ -64,7 +64,6 @@ const SEED_MODE = 0o600
 /** ds-identify and people read it. */
 const CONFIG_MODE = 0o644
 
-/** A seed on a disk. */
 export interface SeedOutcome {
   readonly written: readonly WrittenSeed[]
   /** What else had to be written, and why, in words; null: nothing. */

@@ -218,10 +218,7 @@ function createSharedSlots(look: () => void) {
 interface Decoded extends Range {
   /** Null: these are zeros. */
   readonly slot: Buffer | null
-  /**
-   * The data and the zeros within the slot, of a piece that is a whole number of 4096 bytes; else
-   * null.
-   */
+  /** The data and the zeros in the slot; null: the piece is no whole number of 4096 bytes. */
   readonly split: {
     readonly data: readonly (Range & { readonly checksum: number })[]
     readonly zeros: readonly Range[]

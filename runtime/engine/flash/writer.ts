@@ -189,8 +189,6 @@ export async function* readBodyBack(run: WriteRun, written: Body): AsyncGenerato
   yield meter.snapshot()
 }
 
-// Marks a disk before a write, and looks afterwards whether each mark is where it was written.
-
 type Marks = ReturnType<typeof createMarks>
 
 interface MarkedRun {

@@ -121,10 +121,7 @@ async function readRanges({ head, read }: ImageInspection, ranges: readonly Rang
   return found
 }
 
-/**
- * At most the first MiB. Rejects with a Fault `plan-refused`: no disk image, one for other sectors,
- * or one that does not fit.
- */
+/** The first MiB at most. A Fault `plan-refused`: no disk image, other sectors, or too large. */
 export async function readHead(filler: Filler, { image, target }: FittedImage): Promise<Buffer> {
   const { headBytes } = locateEnds(target.identity.sizeBytes)
   const whole = createSlot(headBytes)

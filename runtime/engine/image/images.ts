@@ -276,10 +276,7 @@ interface WindowedFile {
 
 type Windows = ReturnType<typeof createWindows>
 
-/**
- * Large where reads are cheap and stay in the page cache; few and small where each costs a round
- * trip.
- */
+/** Large where reads are cheap and cached; few and small where each costs a round trip. */
 const NEAR = { windowBytes: 1024 * 1024, maxReads: 65_536 }
 const FAR = { windowBytes: 64 * 1024, maxReads: 8 }
 

@@ -205,8 +205,6 @@ export async function checkClusters(source: SeekableSource): Promise<void> {
   }
 }
 
-// Looks up guest offsets in the tables of a qcow2 image, with few reads and little memory.
-
 type Qcow2Map = Awaited<ReturnType<typeof openQcow2Map>>
 
 /** L2 tables in memory: the next ones are read together. */
@@ -313,8 +311,6 @@ const broken = (name: string, why: TableBreak, guest: number) =>
   damaged(name, `its table entry for guest byte ${guest} ${TABLE_BREAKS[why]}`)
 
 const damaged = (name: string, what: string) => imageBroken(`${name} is damaged: ${what}`)
-
-// Reads the clusters of a qcow2 image into a buffer, and decodes compressed ones.
 
 type Clusters = ReturnType<typeof createClusters>
 

@@ -16,10 +16,7 @@ import {
 } from './rules/gzip.ts'
 import type { Source } from './sources/source.ts'
 
-/**
- * Each buffer costs a turn of the event loop: with 256 KiB, eight disks at once take a tenth
- * longer.
- */
+/** Each costs a turn of the event loop: with 256 KiB, eight disks at once take a tenth longer. */
 export const CHUNK_BYTES = 1024 * 1024
 
 /** `own` chunks are given back at once (see `release`). */
@@ -244,8 +241,6 @@ export function createFiller(blocks: Blocks) {
     },
   }
 }
-
-// The interface of decoders: decoded image content, pulled piece by piece by the writer.
 
 /** `data` is at the start of the buffer; `kept`: the disk already holds it. */
 export type Piece =

@@ -275,10 +275,7 @@ const INDEX_START_BYTES = 16
 /** The tables of an image of some 5 GiB. */
 const TAIL_BYTES = 64 * 1024
 
-/**
- * Null: no index or seek table, or not all of the file is frames. Rejects with a Fault for a wrong
- * index.
- */
+/** Null: no index or seek table, or the file is not all frames. A Fault for a wrong index. */
 export async function readFrameMap(file: MappedFile): Promise<FrameMap | null> {
   const { sizeBytes } = file
   if (sizeBytes === null || sizeBytes < SEEK_FOOTER_BYTES) return null

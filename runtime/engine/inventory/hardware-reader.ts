@@ -38,10 +38,7 @@ export function createHardware({ shell, ipmi = IPMI, root = '/' }: HardwareDepen
   /** It does not change within a boot. */
   let began: Promise<string | null> | null = null
   return {
-    /**
-     * What `lshw -json` prints; null where it is not installed, fails, takes too long, or prints more
-     * than a server keeps.
-     */
+    /** What `lshw -json` prints; null: not there, failed, too slow, or more than a server keeps. */
     async readTree(): Promise<object | null> {
       const text = await ask(['lshw', '-json', '-quiet'], TREE_TIMEOUT)
       // Some versions leave out a comma; the server can do without.

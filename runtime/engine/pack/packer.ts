@@ -144,8 +144,6 @@ const unknownFormat = ({ name }: ImageFacts) =>
     hint: 'Name its format with --format.',
   })
 
-// Writes a file under a temporary name, which becomes its own when all of it is on the disk.
-
 /** Rejects with a Fault `conflict`, or another one where nobody can tell. */
 export async function checkNothingThere(path: string): Promise<void> {
   const there = await stat(path).catch((thrown: unknown) => {

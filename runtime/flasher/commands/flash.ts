@@ -211,8 +211,6 @@ function createOneReport(run: FlashRun): FlashDocument & { fail(cause: unknown):
   }
 }
 
-// What `flasher flash` says where it writes to several disks at once.
-
 function createManyReport(run: FlashRun): FlashDocument {
   const { environment, json, log, style, say } = run
   let found: readonly ReportedFindings[] = []

@@ -69,8 +69,6 @@ export async function listImages(session: CommandSession): Promise<number> {
   return SUCCESS
 }
 
-// `flasher inspect image`.
-
 /** Rejects with a Fault where the image cannot be read. */
 export async function inspectImage({
   given,

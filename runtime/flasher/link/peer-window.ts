@@ -211,9 +211,7 @@ async function isListening(pidFile: string, signal: AbortSignal): Promise<boolea
   return false
 }
 
-/**
- * Never rejects. A neighbour that left is skipped early, as the server is asked again and again.
- */
+/** Never rejects. A neighbour that left is skipped early: the server is asked repeatedly. */
 async function follow(
   {
     asking,

@@ -139,8 +139,6 @@ export function createServerClient(options: ServerClientOptions) {
 const toDelivery = (answer: Result<unknown, Rejection>): Delivery =>
   answer.ok ? accept(null) : answer
 
-// Asks a machine server for the images that it serves.
-
 /** Never throws; the refusal is a clause that is safe to show. */
 export async function fetchServedImages(
   base: string,
@@ -415,9 +413,7 @@ const isSilent = (answer: Result<unknown, Rejection>) =>
 
 type SearchOptions = Pick<SiteOptions, 'signal' | 'env' | 'timeoutMs'>
 
-/**
- * Asks all at once; null: none answered as our server within `timeoutMs`. `bases`: the best first.
- */
+/** All at once; null: none answered as our server within `timeoutMs`. `bases`: the best first. */
 export const findServer = (
   bases: readonly string[],
   options: SearchOptions,

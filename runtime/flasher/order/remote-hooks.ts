@@ -47,8 +47,6 @@ import { parsePlan, type FirstBootTicket } from './rules/plan.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decideDelay } from '#kit/net/rules/network-failure.ts'
 
-// Assembles the services that the server-driven mode requires.
-
 interface RemoteEnvironment extends Pick<RemoteDependencies, 'env' | 'signal' | 'now'> {
   /** As Node names it. */
   readonly arch: string
@@ -72,9 +70,7 @@ export function createRemoteDependencies({
   }
 }
 
-/**
- * The firmware boots the disk once if wanted, and the server that booted this machine gets reports.
- */
+/** The firmware boots the disk once if wanted; the server that booted the machine gets reports. */
 export async function createStandaloneHooks(environment: RemoteEnvironment): Promise<Hooks> {
   const { env } = environment
   const registersBoot = isBootWanted(env['FLASHER_REGISTER_UEFI_BOOT'])
@@ -171,10 +167,7 @@ export function createRun(first: ProgressPost, options: ReportingOptions) {
     },
     /** Waits at most so many milliseconds; null: the server has all reports. */
     flush,
-    /**
-     * The run's own report first, so that what ends the cycle also ends the run. Null: the server
-     * knows.
-     */
+    /** The run's report first: what ends the cycle also ends the run. Null: the server knows. */
     async sendDone(say: (line: string) => void, isNamed: boolean): Promise<Rejection | null> {
       if (client === null) return null
       const end = now() + times.report
@@ -457,10 +450,7 @@ async function renewTicket({ client, retryTime }: PlanLink): Promise<FirstBootTi
   return plan?.ok === true && plan.value.mode === 'flash' ? plan.value.firstBoot : null
 }
 
-/**
- * Exchanges once a ticket that is too old, or whose answer was lost. `renew` null: there is no
- * other.
- */
+/** Exchanges a ticket once if it is too old or its answer was lost. `renew` null: no other. */
 async function fetchExchanging<Ticket>(
   ticket: Ticket,
   ask: (ticket: Ticket) => Promise<Result<unknown, Rejection>>,

@@ -361,8 +361,6 @@ function renderFailure({ kind, reason, leaves, hint }: FlashFailure): string {
   return [what, leaves, hint].filter((part) => part !== null && part !== '').join(' ')
 }
 
-// This machine's contact with its server: finds it, sends it the disks and the hardware.
-
 type RemoteMachine = ReturnType<typeof createRemoteMachine>
 
 const MAX_LINES = 400
@@ -523,10 +521,7 @@ function createRemoteMachine({
       isListed = sent.ok
       return sent.ok ? null : sent.refusal
     },
-    /**
-     * Resolves also when it cannot be sent. A new machine is known only after its request for a
-     * plan.
-     */
+    /** Resolves even unsent. A new machine is known only after its request for a plan. */
     sendHardware: (): Promise<void> => (sending ??= sendTree()),
     /** Ends after too long a silence of all servers. */
     retryTime: (): RetryTime => ({

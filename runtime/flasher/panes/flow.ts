@@ -80,7 +80,6 @@ export interface PanesSetting {
   readonly server: string | null
   /** Lower case, colons; null: no done signal is sent. */
   readonly mac: string | null
-  /** Null: none. */
   readonly address: string | null
   readonly isRoot: boolean
 }
@@ -477,8 +476,6 @@ export function decideChoice(state: PanesState): ChosenFlash | string {
   if (rows[1].refusal !== null) return `${disk.path} cannot be chosen: ${rows[1].refusal}.`
   return { image, disk }
 }
-
-// The marked row of each pane: how it moves, and what becomes of it when the lists change. Pure.
 
 type MarkMove = 'up' | 'down' | 'pageup' | 'pagedown' | 'home' | 'end'
 

@@ -278,8 +278,6 @@ function createExecutor({
   }
 }
 
-// The whole screen: header, panes or a dialog, what is marked, the status bar and the keys. Pure.
-
 /** Header, two lines of status, keys. */
 const AROUND = 4
 const STATUS_ROWS = 2

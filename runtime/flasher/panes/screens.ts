@@ -213,8 +213,6 @@ export function renderMarked(state: PanesState, width: number, { ink, unicode }:
 const describeRefusal = (noun: string, row: PaneRow | null): readonly string[] =>
   row === null || row.refusal === null ? [] : [`the ${noun} cannot be chosen: ${row.refusal}`]
 
-// A titled frame of a fixed size around lines of one emphasis each. Pure.
-
 interface ScreenRow {
   /** Printable; cut at its end where it is too long. */
   readonly text: string
@@ -261,8 +259,6 @@ export function renderPaneBox(
     dye(`${bottomLeft}${across.repeat(width - 2)}${bottomRight}`),
   ]
 }
-
-// The dialogs in the place of the panes: help, the question before the first byte, progress, the end. Pure.
 
 interface DialogRoom {
   /** Columns within the frame. */

@@ -24,8 +24,6 @@ const DELTA = {
   untrusted: 'Writing the whole image; the digest of its index is not known.',
 } as const
 
-// Renders the progress of a write on one line, for the live bar and for the log.
-
 interface BarStyle {
   /** The line stays shorter than this. */
   readonly columns: number

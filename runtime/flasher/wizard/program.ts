@@ -32,10 +32,7 @@ const FAILED = 1
 /** What a shell reports for SIGINT. */
 const CANCELLED = 130
 
-/**
- * Returns the exit code. Rejects with a Fault `misuse` where there is neither a terminal nor a
- * server.
- */
+/** Returns the exit code. A Fault `misuse` if there is neither a terminal nor a server. */
 export async function wizard(environment: WizardEnvironment, given: Arguments): Promise<number> {
   const { stdin, stdout, signal } = environment
   const hasTerminal = stdin.isTTY && stdout.isTTY

@@ -49,10 +49,7 @@ export function createPasswords({ path, configured, share }: PasswordsOptions) {
     return text
   }
 
-  /**
-   * Stores a hash. Rejects with a Fault `conflict` if another server changed it at the same moment;
-   * theirs counts.
-   */
+  /** Stores a hash. A Fault `conflict` if another server changed it meanwhile; theirs counts. */
   async function set(password: string): Promise<void> {
     const text = await keep(password)
     if (share === undefined) return

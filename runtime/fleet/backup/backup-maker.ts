@@ -34,10 +34,7 @@ const DATABASE_WHOLE_BYTES = 8 * 2 ** 20
 /** Stays free for the server's own work while a copy lies beside its database. */
 const SPARE_BYTES = 64 * 2 ** 20
 
-/**
- * `make` rejects with a Fault if there is too little room or the store fails, and removes what was
- * stored of that backup.
- */
+/** A Fault without room or where the store fails; what was stored of that backup is removed. */
 export function createBackupMaker({
   database,
   bundles,

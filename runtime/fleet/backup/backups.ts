@@ -15,7 +15,6 @@ import { renderDisarmed } from './disarming.ts'
 
 export interface Backups
   extends BackupJobs, BackupRestores, Pick<BackupStore, 'list' | 'find'>, AsyncDisposable {
-  /** Null: no such backup. */
   remove(id: string, by: Requester): Promise<StoredBackup | null>
   /** Each piece is checked; null: no such file. */
   download(id: string, name: string): Promise<BackupDownload | null>
@@ -153,8 +152,6 @@ export function startBackupSchedule(parts: ScheduleDependencies) {
     },
   }
 }
-
-// Restores a stored backup as a job: shows its progress, and records the outcome.
 
 interface Restoring {
   readonly backup_id: string

@@ -66,10 +66,7 @@ const listRecords = (file: SqliteFile): readonly unknown[] =>
 
 const TRIES = 20
 
-/**
- * A consistent copy of the database and its write-ahead log, as a server may be running. `await
- * using` removes it.
- */
+/** A consistent copy, as a server may be running. `await using` removes it. */
 async function takeSnapshot(folder: string) {
   await using undo = new AsyncDisposableStack()
   const copy = await mkdtemp(join(tmpdir(), 'flasher-import-'))

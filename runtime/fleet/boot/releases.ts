@@ -197,8 +197,6 @@ const createOutcomeRecorder =
     }
   }
 
-// One fetch of a release, as it is listed and recorded.
-
 const FetchedFileSchema = JobStateSchema.extend({
   name: z.string(),
   bytes_done: z.number(),

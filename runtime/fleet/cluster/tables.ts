@@ -25,8 +25,6 @@ import {
 } from './rules/shared-tables.ts'
 import { SECRET_TABLE } from './secret-rows.ts'
 
-// The row of the live systems that the servers of a fleet share; who leads writes it.
-
 const NETBOOT = `${SCHEMA_NAME}.netboot`
 const NETBOOT_TABLE = `CREATE TABLE IF NOT EXISTS ${NETBOOT} (one boolean PRIMARY KEY DEFAULT true CHECK (one),
   version text NOT NULL, content text NOT NULL)`

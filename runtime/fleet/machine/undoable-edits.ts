@@ -10,7 +10,6 @@ interface MachineEdit<M> {
   readonly after: M | null
   /** The hardware tree that went with it; null: none, or too large to keep. */
   readonly hardware: HardwareTree | null
-  /** Null: not part of a batch. */
   readonly batch: string | null
   readonly actor: string
 }

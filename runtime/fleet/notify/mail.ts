@@ -159,10 +159,7 @@ async function connectWithin(
   }
 }
 
-/**
- * The addresses that the server did not take, as nodemailer names them in an outcome and in an error, in
- * our own spelling.
- */
+/** Addresses as nodemailer names them in an outcome and in an error, in our own spelling. */
 function listRefusals(of: unknown, to: readonly string[]) {
   const errors: unknown = of instanceof Object ? Reflect.get(of, 'rejectedErrors') : undefined
   return (Array.isArray(errors) ? errors : []).flatMap((error: unknown) => {

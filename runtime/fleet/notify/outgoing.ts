@@ -42,10 +42,7 @@ const listOwn = (): readonly string[] =>
 /** Milliseconds after which the next address is tried, where the limit leaves it so much. */
 const NEXT_ADDRESS_MS = 3000
 
-/**
- * Options of a connection to these addresses alone, one after the other until one answers. The name is
- * not looked up again.
- */
+/** To these addresses alone, in turn until one answers. The name is not looked up again. */
 export function routeTo(
   { host, port }: { readonly host: string; readonly port: number },
   addresses: readonly string[],

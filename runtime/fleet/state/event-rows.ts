@@ -12,8 +12,6 @@ import {
 } from './sqlite.ts'
 import { findMac } from '#kit/net/rules/mac.ts'
 
-// Builds the WHERE clause of a query from the conditions that are given.
-
 interface Where {
   readonly text: string
   readonly values: readonly SqlValue[]

@@ -27,7 +27,6 @@ interface MachineChange<Machine> {
 export type Machines<Machine extends MachineBase> = ReturnType<typeof createMachines<Machine>>
 
 interface MachinesOptions<Machine> {
-  /** Null: not a machine. */
   parseRecord(stored: unknown): Machine | null
   /** Gets the MAC of each unreadable record; such records stay. */
   onUnreadable?(mac: string): void

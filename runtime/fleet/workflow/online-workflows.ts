@@ -239,9 +239,7 @@ function createLimit(signal: AbortSignal, seconds: number, explain: () => string
   }
 }
 
-/**
- * A clause; null: it is a file, or may become one. Synchronous: a record is changed in one turn.
- */
+/** A clause; null: a file, or may become one. Synchronous: a record is changed in one turn. */
 export function findWorkflowFault(path: string): string | null {
   const found = look(path)
   if (found === undefined || found.isFile()) return null
@@ -305,8 +303,6 @@ async function makeKey(path: string, shell: Shell): Promise<void> {
   await moveName(`${fresh}.pub`, `${path}.pub`)
   await moveName(fresh, path)
 }
-
-// The output folders of workflow runs, one for each, and their logs.
 
 const WORKFLOW_LOG = 'workflow.log'
 
@@ -419,8 +415,6 @@ async function runWorkflowProcess(options: WorkflowProcess): Promise<number> {
 async function drain(pipe: Readable, onOutput: WorkflowProcess['onOutput']): Promise<void> {
   for await (const bytes of pipe) await onOutput(bytes)
 }
-
-// Waits until SSH answers at a machine that is booting.
 
 interface SshWaitOptions {
   /** Read before each attempt; null: not known yet. */

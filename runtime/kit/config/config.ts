@@ -97,10 +97,7 @@ interface ConfigEnvironment {
 
 const nothingSaved = (): Readonly<Record<string, string>> => ({})
 
-/**
- * From the usual places or those that `--config` names. Rejects with a Fault that names the files
- * or values that cannot be used.
- */
+/** From the usual places or those of `--config`. A Fault names what cannot be used. */
 export async function readConfig<Table extends SettingsTable>(
   { table, parse }: ConfigRules<Table>,
   environment: ConfigEnvironment,
@@ -364,8 +361,6 @@ function renderCause(cause: TomlEditRefusal): string {
       return 'it is written in a way that must be changed by hand'
   }
 }
-
-// Configuration files: finds and reads them in order, and rewrites them with owner and mode kept.
 
 interface ConfigFiles {
   /** Those that exist, the winner first. */

@@ -28,9 +28,7 @@ export function parseSha256For(text: string, fileName: string): Result<string, S
   return digest !== undefined && hits.size === 1 ? accept(digest) : refuse('not-listed')
 }
 
-/**
- * Decodes the text of a list in the encoding that its first bytes name, UTF-8 where they name none.
- */
+/** In the encoding that its first bytes name, UTF-8 where they name none. */
 export function decodeList(bytes: Uint8Array): string {
   const [first, second] = bytes
   const isLittle = first === 0xff && second === 0xfe

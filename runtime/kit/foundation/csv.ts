@@ -7,10 +7,7 @@ export const BYTE_ORDER_MARK = '\ufeff'
 
 export type Cell = string | number | boolean | null | undefined
 
-/**
- * Renders one row with its line end (CRLF). Texts that a spreadsheet would calculate get a quote in
- * front.
- */
+/** With its line end (CRLF). Texts that a spreadsheet would calculate get a quote in front. */
 export const renderCsvRow = (cells: readonly Cell[]): string =>
   `${cells.map(renderCell).join(',')}\r\n`
 

@@ -223,10 +223,7 @@ function textIn(thrown: Error, key: string): string | null {
   return typeof value === 'string' && value !== '' ? value : null
 }
 
-/**
- * Returns the code of an error of the system; null for any other error, and for a Fault, whose code
- * is ours.
- */
+/** Null for any error but the system's, and for a Fault, whose code is ours. */
 export const systemCodeOf = (thrown: unknown): string | null =>
   thrown instanceof Error &&
   !(thrown instanceof Fault) &&

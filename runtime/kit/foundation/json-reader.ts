@@ -1,10 +1,7 @@
 /** JSON from outside: parsed without throwing, with every number as it was spelled, or only measured; and as documents spell it. */
 import { safeDestr } from 'destr'
 
-/**
- * Parses JSON from outside. Returns undefined where the text is none, or names a `__proto__`, which
- * a later copy of it could put to work.
- */
+/** Undefined: no JSON, or it names a `__proto__`, which a later copy could put to work. */
 export function parseJson(text: string): unknown {
   try {
     // The reader destr takes more texts and words than JSON allows; it leaves objects and lists to
@@ -65,7 +62,6 @@ interface Member {
   /** Its value begins here, and ends before `to`. */
   readonly from: number
   readonly to: number
-  /** The values in it. */
   readonly values: number
 }
 

@@ -87,10 +87,7 @@ export const normalisePassword = (password: string): string => password.normaliz
 /** Letters and digits that nobody takes for one another. */
 const ALPHABET = 'abcdefghjkmnpqrstuvwxyz23456789'
 
-/**
- * Renders random bytes as a password of four groups of four letters: about 79 bits, easy to type
- * from a screen.
- */
+/** Four groups of four letters: about 79 bits, easy to type from a screen. */
 export function renderGenerated(random: Uint8Array): string {
   const letters = [...random]
     // The bytes beyond a multiple of the alphabet would favour its beginning.

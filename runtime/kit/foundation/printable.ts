@@ -10,10 +10,7 @@ export const printable = (text: string): string => text.replace(UNSAFE, escape)
 export const printableLines = (text: string): readonly string[] =>
   text.split(/\r\n|\n|\r/).map(printable)
 
-/**
- * Does what `printable` does, but keeps line ends (all as `\n`) and tabs: for a log, or a cell of a
- * table.
- */
+/** As `printable`, but keeps line ends (all as `\n`) and tabs: for a log, or a cell. */
 export const printableText = (text: string): string =>
   text
     .replaceAll(/\r\n?/g, '\n')

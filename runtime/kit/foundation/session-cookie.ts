@@ -13,10 +13,7 @@ const SEPARATOR = '~'
 /** What cannot end the value, or begin another attribute. */
 const SESSION = /^[\w.=:+/-]+$/
 
-/**
- * Lists the sessions that a `Cookie` header holds. It does what h3's `getCookie` does not: that
- * returns one cookie.
- */
+/** All that a `Cookie` header holds; h3's `getCookie` returns one. */
 export function listSessions(header: string | null): readonly string[] {
   if (header === null) return []
   const cookies = header
@@ -33,9 +30,6 @@ export function listSessions(header: string | null): readonly string[] {
   return [...new Set(sessions)]
 }
 
-/**
- * Renders the cookie as `name=value`. The newest session comes first; of too many, the last ones in
- * the list are left out.
- */
+/** As `name=value`. The newest comes first; of too many, the last ones are left out. */
 export const renderSessions = (sessions: readonly string[]): string =>
   `${NAME}=${sessions.slice(0, MAX_SESSIONS).join(SEPARATOR)}`

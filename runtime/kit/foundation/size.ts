@@ -1,10 +1,7 @@
 /** Renders bytes for people: files and free space in decimal units, disks as sold, memory in GiB. */
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
 
-/**
- * Renders the size of a file or of free space with three digits: `512 B`, `1.50 kB`, `12.3 GB`,
- * `500 GB`. The number is exact below 1000 bytes.
- */
+/** With three digits: `1.50 kB`, `12.3 GB`, `500 GB`; exact below 1000 bytes: `512 B`. */
 export function renderSize(bytes: number): string {
   const [value, unit] = scale(bytes)
   return unit === 'B' ? `${Math.round(value)} B` : `${threeDigits(value)} ${unit}`
@@ -57,8 +54,6 @@ function decimals(value: number): number {
 
 const threeDigits = (value: number) => value.toFixed(decimals(value))
 
-// Renders rates, durations and percentages as text.
-
 export const renderRate = (bytesPerSecond: number): string => `${renderSize(bytesPerSecond)}/s`
 
 /** Renders seconds as a clock shows them, for example `0:07`, `12:03`, `1:02:03`. */
@@ -75,8 +70,6 @@ export const renderPercent = (fraction: number): string =>
   `${Math.min(100, Math.max(0, Math.floor(fraction * 100 + 1e-12)))}%`
 
 const twoDigits = (value: number) => String(value).padStart(2, '0')
-
-// Estimates rate and time left from the progress of the last seconds.
 
 export type Pace = ReturnType<typeof createPace>
 

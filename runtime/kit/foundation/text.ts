@@ -14,10 +14,7 @@ export interface PluralText {
 
 const RULES = new Intl.PluralRules('en')
 
-/**
- * Splits a text into its pieces in order: plain text at even places, names of placeholders at odd
- * ones.
- */
+/** In order: plain text at even places, names of placeholders at odd ones. */
 export const splitText = (text: string): readonly string[] => text.split(/\{([a-zA-Z]+)\}/)
 
 /** Completes a plain text with its values; a value's own braces stay as they are. */

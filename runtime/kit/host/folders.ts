@@ -35,10 +35,7 @@ export async function makeFolder(path: string, mode = 0o777): Promise<void> {
   await syncFolder(above)
 }
 
-/**
- * Tells whether a file that exists lies below one of the folders, whatever links lead there.
- * Rejects with Node's error where the file does not exist.
- */
+/** Whatever links lead there. Rejects with Node's error where the file does not exist. */
 export async function isBelow(path: string, folders: readonly string[]): Promise<boolean> {
   const real = await realpath(path)
   // A folder that does not exist holds nothing.
@@ -177,10 +174,7 @@ async function adopt(handle: FileHandle, folder: string): Promise<void> {
   if (uid !== 0) await handle.chown(uid, gid).catch(() => undefined)
 }
 
-/**
- * Gives a finished file its own name; both paths are on the same file system. Rejects with a Fault
- * `conflict` where something has that name.
- */
+/** Both paths are on one file system. A Fault `conflict` where something has that name. */
 export async function moveNewFile(from: string, to: string): Promise<void> {
   try {
     await linkName(from, to)

@@ -65,9 +65,7 @@ interface JobsOptions<State extends JobState> {
 
 export type Jobs<State extends JobState> = ReturnType<typeof createJobs<State>>
 
-/**
- * It lists the jobs of `records`, too. Disposing of it cancels all jobs and waits for their ends.
- */
+/** Lists those of `records`, too. Disposing of it cancels all jobs and waits for their ends. */
 export function createJobs<State extends JobState>(options: JobsOptions<State>) {
   const { records, maxListed, toEnded = (state) => state } = options
   const jobs = new Map<string, OwnJob<State>>()

@@ -4,10 +4,7 @@ import { findPackageJSON } from 'node:module'
 import { Fault } from '#kit/foundation/fault.ts'
 import { isRecord } from '#kit/foundation/shape.ts'
 
-/**
- * The same in the source tree and in an installed package. Rejects with a Fault `input-invalid`
- * where it has none.
- */
+/** In the source tree and in an installed package. A Fault `input-invalid` where it has none. */
 export async function readVersion(): Promise<string> {
   const manifest = await readManifest()
   if (isRecord(manifest) && typeof manifest['version'] === 'string') return manifest['version']

@@ -308,8 +308,6 @@ async function fill(
   return { found: hash.digest('hex'), from }
 }
 
-// Names uploads that are under way, and removes those that were cut off.
-
 /** How their names begin: hidden, so that nobody can fetch them. */
 export const UPLOAD = '.upload-'
 

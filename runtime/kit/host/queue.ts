@@ -19,10 +19,7 @@ export function createQueue(parallel: number) {
 /** The turns of each path; there are as many as a state folder has files. */
 const queues = new Map<string, ReturnType<typeof createQueue>>()
 
-/**
- * Runs work on the file at `path` once all earlier work on it is done. Work must not wait for other
- * work on the same path.
- */
+/** Once all earlier work on it is done. Work must not wait for other work on the same path. */
 export function inTurnOf<T>(path: string, work: () => Promise<T>): Promise<T> {
   const queue = queues.get(path) ?? createQueue(1)
   queues.set(path, queue)

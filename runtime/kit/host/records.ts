@@ -12,10 +12,7 @@ export const createRecords = (folder: string): Storage =>
 
 export type RecordsOf<Value> = ReturnType<typeof selectRecords<Value>>
 
-/**
- * The records whose keys begin with `kind:`. Each is checked when it is read; one that is damaged
- * counts as none.
- */
+/** Those whose keys begin with `kind:`, checked when read; a damaged one counts as none. */
 export function selectRecords<Value>(records: Storage, kind: string, schema: ZodType<Value>) {
   const keyOf = (name: string) => `${kind}:${name}`
   const read = async (name: string): Promise<Value | null> =>

@@ -64,10 +64,7 @@ function withoutBash(env: Environment): Record<string, string> {
   return { ...Object.fromEntries(others), SHLVL: '1' }
 }
 
-/**
- * Creates a shell; `env` is the environment that tools start in, and its PATH says where they are
- * found.
- */
+/** Tools start in `env`, and its PATH says where they are found. */
 export function createShell({ env: given }: { readonly env: Environment }): Shell {
   const searchPath = withSystemFolders(given['PATH'] ?? '')
   // Messages are read by our parsers, so they must not depend on the user's language.

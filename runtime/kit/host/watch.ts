@@ -62,9 +62,7 @@ export async function* watch<T, Seen>(
   return await work
 }
 
-/**
- * Calls `onSeen` with what `look` sees every so many milliseconds; resolves to the work's result.
- */
+/** `onSeen` gets what `look` sees every so many milliseconds; resolves to the work's result. */
 export async function report<T, Seen>(
   work: Promise<T>,
   milliseconds: number,

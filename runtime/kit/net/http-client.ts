@@ -97,10 +97,7 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions) {
     })
   }
 
-  /**
-   * Follows redirects by default. Throws Node's errors, and its own with the codes of
-   * kit/net/rules/network-failure.ts.
-   */
+  /** Follows redirects by default. Throws Node's errors, and those of rules/network-failure.ts. */
   async function fetch(first: HttpTarget, request: HttpRequest): Promise<HttpAnswer> {
     let target = first
     for (let hops = 0; hops <= REDIRECT_LIMIT; hops += 1) {

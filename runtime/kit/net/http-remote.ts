@@ -60,9 +60,7 @@ export interface Remote extends Pick<RemoteOptions, 'name' | 'retryMs'> {
   pause(ms: number): Promise<void>
 }
 
-/**
- * An expired signed address is answered with any of these; the original address gives a new one.
- */
+/** Any of these answers an expired signed address; the original one gives a new one. */
 const isExpired = (status: number) => [400, 401, 403, 404, 410].includes(status)
 
 /** It remembers where the last redirect led. */

@@ -39,10 +39,7 @@ export interface DocumentAnswer extends Pick<HttpAnswer, 'status' | 'headers'> {
   readonly bytes: Buffer
 }
 
-/**
- * Does what `askDocument` does, on a connection of its own; `env` names proxies and
- * FLASHER_CA_FILE.
- */
+/** As `askDocument`, on a connection of its own; `env` names proxies and FLASHER_CA_FILE. */
 export async function askOnce(
   env: Environment,
   target: HttpTarget,
@@ -54,10 +51,7 @@ export async function askOnce(
   return await askDocument(client, target, request)
 }
 
-/**
- * Fetches a document; any status is an answer. Rejects with the network's errors, which
- * `describeFailure` puts into words.
- */
+/** Any status is an answer. Rejects with the network's errors (`describeFailure`). */
 export async function askDocument(
   client: Pick<HttpClient, 'fetch'>,
   target: HttpTarget,
@@ -163,10 +157,7 @@ interface TextDocument {
   readonly etag: string | null
 }
 
-/**
- * Null: the copy of that `etag` is up to date. Rejects with a Fault `input-missing` that says why
- * there is none.
- */
+/** Null: the copy of that `etag` is up to date. A Fault `input-missing` says why there is none. */
 export const fetchDocument = async (query: DocumentQuery): Promise<TextDocument | null> =>
   (await fetchNews(query)).document
 
@@ -195,10 +186,7 @@ export async function fetchNews(query: DocumentQuery): Promise<News> {
   return { document: { text: decodeList(answer.bytes), etag: etagOf(answer) }, canWait }
 }
 
-/**
- * Tells whether such a failure means that a server answered, only not with the document. A failure
- * of the network has a cause.
- */
+/** A server answered, only not with the document: a failure of the network has a cause. */
 export const isAnswered = (thrown: unknown): boolean =>
   thrown instanceof Fault && thrown.code === 'input-missing' && thrown.cause === undefined
 

@@ -80,10 +80,7 @@ interface ListenSettings {
 /** What is under way may go on for so long once a server is asked to end. */
 const GRACE_MS = 8000
 
-/**
- * Resolves to the exit code once the process is asked to end. Rejects with a Fault where it cannot
- * listen.
- */
+/** Resolves to the exit code once it is asked to end. A Fault where it cannot listen. */
 export async function runServer(
   environment: Pick<ProcessEnvironment, 'listen' | 'onHangup' | 'signal'>,
   { app, config, log, settings, announce, endChannels, door: opened, divert }: ServerRun,

@@ -10,7 +10,6 @@ export interface Listening {
   readonly port: number
   /** Where it can be reached, the most useful first: `http://192.0.2.7:8080/`. */
   readonly urls: readonly string[]
-  /** Takes up a certificate that was renewed. */
   renewCertificate(): Promise<void>
 }
 

@@ -243,8 +243,6 @@ async function settleDoubt<M extends MachineBase>(
 
 const NONE_ARMED = 'No machine was armed.'
 
-// The clocks of a machine server.
-
 export interface Clock {
   now(): Date
   /** Milliseconds, monotonic. */

@@ -58,8 +58,6 @@ import { KEYS_PATH } from '#kit/web/ui/keys-page.ts'
 import { keywordsOf } from './machines/image-cards.ts'
 import { BATCHES_PATH } from './view/batch-view.ts'
 
-// What the search of everything finds beside machines: images, people, settings, pages and actions.
-
 const MAX_ROWS = 6
 
 interface PageLink {
@@ -170,8 +168,6 @@ function findSettings(context: CurrentContext, words: readonly string[]): readon
     about: name,
   }))
 }
-
-// The card of /ui/account that changes the administrator password, or says where it is set.
 
 const PATH = '/ui/account'
 
@@ -431,7 +427,6 @@ interface LinePagesOptions {
   readonly version: string
   readonly assets: Assets
   readonly services: CurrentServices
-  /** For the machines that a caller sees. */
   seen(site: Site<Machine>): SeenServices
   readonly runs: Runs
   now(): Date

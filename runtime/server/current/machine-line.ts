@@ -74,7 +74,6 @@ export interface LineDependencies
   /** Null: it may flash now. Changes nothing. */
   placeOf(machine: Machine): QueuePosition | null
   hasRun(mac: Mac): boolean
-  /** Signs boot tokens. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
   /** Signs upload tokens of captures; the cache has the same key. */
   readonly uploadKey: Pick<Secret, 'sign'>
@@ -327,9 +326,7 @@ interface KeptAnswer<T> {
 /** Some kilobytes each; a larger fleet renders more often. */
 const MAX_KEPT = 10_000
 
-/**
- * Renders anew only for a changed input. `inputs`: all that `render` reads, compared by identity.
- */
+/** Anew only for a changed input. `inputs`: all that `render` reads, compared by identity. */
 export function createKeptAnswers<T>() {
   const kept = new Map<Mac, KeptAnswer<T>>()
   return (mac: Mac, inputs: readonly unknown[], render: () => T): T => {
@@ -460,7 +457,6 @@ interface ActionDependencies extends Pick<Surroundings, 'findTemplate'> {
   readonly findChannel?: FindChannel
   /** Orders of a paused batch begin paused; absent: no batches. */
   isPaused?(batch: string): boolean
-  /** Null: none. */
   cacheUrl(): string | null
   /** Why the name is taken, to someone who sees these machines; null: free. Absent: no check. */
   findNameOwner?(name: string, mac: Mac, canSee?: CanSeeMachine): string | null

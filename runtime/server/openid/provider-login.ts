@@ -40,7 +40,6 @@ export interface SetProvider {
   readonly scopeLabels: readonly string[]
   begin(flow: LoginFlow, isAgain: boolean): Promise<Result<string, ProviderFailure>>
   finish(flow: LoginFlow, search: string): Promise<Result<ProviderIdentity, ProviderFailure>>
-  /** Null: it has no logout. */
   findLogout(returnTo: string): string | null
   /** Why nobody can log in with it; null: it works. */
   failure(): ProviderFailure | null
@@ -389,8 +388,6 @@ const listValues = (header: string | null): readonly string[] =>
 /** Not Strict: the provider sends the browser back, and a Strict cookie would not come along. */
 const renderCookie = (value: string, seconds: number, isSecure: boolean): string =>
   `${NAME}=${value}; Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
-
-// The pages around a login with a provider: on the way back, and where it gives no role.
 
 const MAX_SHOWN = 20
 

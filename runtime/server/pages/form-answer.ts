@@ -23,9 +23,7 @@ export interface Refused {
 
 const MAX_LENGTH = 500
 
-/**
- * With refusal and typed values. `error` in the address (500 characters at most) is for scripts.
- */
+/** With refusal and typed values. `error` in the address (up to 500 characters): for scripts. */
 export function goBack(
   { notices }: { readonly notices: Notices },
   event: H3Event,

@@ -57,7 +57,6 @@ export function createPowerControl(given: PowerControlDependencies) {
   const { power, book, labelsOf, recordAll } = given
   const runs = { ...createWritingList(given), ...UNBOUNDED, listSecretLabels: book.listLabels }
 
-  /** Null: it can be sent. */
   function refuse(mac: Mac, asked: PowerBody): string | null {
     if (book.find(mac) === null) return `no way to the power of ${mac} is set`
     return refusePower(mac, asked, { writing: runs.listWriting(mac) })

@@ -365,9 +365,7 @@ export interface LeaderlessDependencies extends Pick<Site, 'elapsed' | 'otherSer
   findDiskScript(mac: Mac, contact: Contact): string | null
 }
 
-/**
- * Waits without end if the disk may be half written or an order open; an unknown machine leaves.
- */
+/** Waits without end if the disk may be half written or an order open; unknown ones leave. */
 export function createLeaderless({
   elapsed = () => performance.now(),
   otherServers,

@@ -25,7 +25,6 @@ const MAX_HEAP_MB = 512
 const THREAD = new URL(import.meta.url.replace(/inventories(?=\.[jt]s$)/, 'inventory-thread'))
 
 interface InventoriesOptions {
-  /** What the thread runs. */
   readonly thread?: URL
   readonly maxParseMs?: number
 }

@@ -96,7 +96,6 @@ export interface PeopleServices {
   readonly checkHash: Passwords['checkHash']
   /** Whether the administrator may log in without a name. */
   nameless(): NamelessLogin
-  /** Null: none is set. */
   provider(): SetProvider | null
 }
 

@@ -8,8 +8,6 @@ import { plainWords } from '#kit/foundation/printable.ts'
 import { ImageNameSchema, MAX_UPLOAD_BYTES } from '#engine/catalog/rules/cache-entry.ts'
 import { RunIdSchema } from '#engine/inventory/rules/run.ts'
 
-// Checks what clients and operators send about captured images, and how large these may become.
-
 /** Of one PATCH, which a client keeps in memory until the cache has it on its disk. */
 export const MAX_CAPTURE_PART_BYTES = 64 * 2 ** 20
 const MAX_WARNINGS = 32
@@ -151,8 +149,6 @@ export function planOrder(order: CaptureOrder, now: string): CaptureOrder {
 /** Tokens mean this order of this machine by this name. */
 export const nameOrder = (mac: Mac, { ordered_at }: CaptureOrder): string =>
   `${renderHyphens(mac)}-${epochOf(ordered_at).toString(36)}`
-
-// What the captured image of a machine is called, by a template for many of them.
 
 /** Unique for each machine, even where names are equal. */
 export const NAME_FOR_EACH = '{name}-{mac}.img.zst'

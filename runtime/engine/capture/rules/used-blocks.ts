@@ -25,8 +25,6 @@ import {
   walkBtrfs,
 } from './second-reading.ts'
 
-// FAT16 and FAT32: which clusters its table says are used.
-
 /** With fewer clusters entries have 12 bits. */
 const MIN_FAT16_CLUSTERS = 4085
 const FAT32_BITS = 0x0fff_ffff
@@ -102,10 +100,7 @@ export function judgeNtfs(printed: string, usedBytes: number): string | null {
   return usedBytes > (Number(megabytes) - 1) * MEGABYTE ? null : tooFree(FILES)
 }
 
-/**
- * Used clusters without a file are harmless. Only the first ten mismatches are named; of more, the
- * kind is unknown.
- */
+/** Used clusters without a file are harmless; of more than ten mismatches the kind is unknown. */
 function onlyLostClusters(printed: string): boolean {
   const [, total] = /^Filesystem check failed! Totally (\d{1,9}) cluster/m.exec(printed) ?? []
   const extra = printed.match(/^Cluster accounting failed at \d+ .*: extra cluster/gm) ?? []
@@ -324,8 +319,6 @@ export function* walkXfs({ first, bytes, used }: Looked): SecondReading {
   }
   return facts.isLazy && free > facts.freeBlocks - trees ? tooFree('its superblock') : null
 }
-
-// exFAT: which clusters its own bitmap says are used.
 
 /** Clusters are counted from 2, those of FAT as well. */
 const FIRST_CLUSTER = 2

@@ -298,7 +298,6 @@ export const UploadSchema = z.strictObject({
     .transform((version) => version ?? null),
 })
 
-/** Null: the name is fine. */
 function whyNoName(name: string): string | null {
   if (/^\.|[/\\]/.test(name)) return 'must be a file name without folders or a leading dot'
   if (Buffer.byteLength(name) > MAX_NAME_BYTES)
@@ -312,8 +311,6 @@ const ENDINGS = IMAGE_FORMATS.map((format) => `.${format}`)
   .toSorted()
   .join(', ')
   .replace(/, (?=[^,]*$)/, ' or ')
-
-// Decides which files that people put into the cache's folder are images, and at which addresses they are.
 
 /** Another size, time or inode is another version. */
 export const FileStampSchema = z.object({

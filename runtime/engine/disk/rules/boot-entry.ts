@@ -46,10 +46,7 @@ export function parseBootEntries(text: string): BootEntries {
 
 const MBR_EFI_SYSTEM = 0xef
 
-/**
- * From 1. `head`: the disk's first bytes with its table, as udev may not have looked at the disk
- * yet.
- */
+/** From 1. `head`: the first bytes with the table, as udev may not have seen the disk yet. */
 export function findSystemPartition(
   head: Buffer,
   sectorBytes: number,

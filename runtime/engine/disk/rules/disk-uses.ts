@@ -269,8 +269,6 @@ const listBtrfs = (facts: UseFacts, name: string): readonly DiskUse[] =>
     .filter(isMember(name))
     .map(({ id }) => ({ kind: 'btrfs', device: pathOf(facts, name), uuid: id }))
 
-// The graph of block devices built on each other: partitions, device-mapper, RAID, loops.
-
 /** Named as in /sys/class/block (`sda1`, `dm-0`, `cciss!c0d0`). */
 export interface SysBlock {
   readonly name: string

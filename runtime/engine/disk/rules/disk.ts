@@ -39,7 +39,6 @@ export type DiskUse =
 export type LoopBacking = 'allocated' | 'sparse'
 
 export interface ZeroFacts {
-  /** Null: no loop device. */
   readonly loop: LoopBacking | null
   /** Of queue/write_zeroes_max_bytes and queue/discard_max_bytes; 0: unsupported. */
   readonly writeZeroesMaxBytes: number

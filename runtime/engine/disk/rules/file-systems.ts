@@ -100,8 +100,6 @@ export function readFileSystemBytes(type: string, first: Buffer): number | null 
   return Number.isSafeInteger(bytes) && bytes > 0 ? bytes : null
 }
 
-// Recognises the file systems that can be grown by their first bytes, and names the tools for it.
-
 const GROWABLE = ['ext', 'xfs', 'btrfs', 'ntfs'] as const
 export type Growable = (typeof GROWABLE)[number]
 
@@ -170,10 +168,7 @@ const BIGALLOC_WORDS = 'ext4 with bigalloc clusters, which resize2fs does not gr
 const hasExtFeature = (first: Buffer, { at, bit }: ExtFeature) =>
   first.length >= at + 4 && (first.readUInt32LE(at) & bit) !== 0
 
-/**
- * resize2fs 1.47.0 breaks that file where it moves the inode tables: it is removed before, and made
- * again afterwards.
- */
+/** resize2fs 1.47.0 breaks that file when moving inode tables: it is removed, then made again. */
 export const hasOrphanFile = (first: Buffer): boolean => hasExtFeature(first, ORPHAN_FILE)
 
 const isThere = (first: Buffer, { at, bytes }: Signature) =>

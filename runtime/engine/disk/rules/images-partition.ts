@@ -101,7 +101,6 @@ export interface VolumeFacts {
   readonly boot: Buffer
   /** The sector at `ROOT_OFFSET`. */
   readonly root: Buffer
-  /** Sectors of the partition. */
   readonly sectors: number
 }
 

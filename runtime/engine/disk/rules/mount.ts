@@ -76,8 +76,6 @@ export const BTRFS_TOP = 'subvolid=5'
 export const subvolumeOption = (path: string): string | null =>
   /^[^,\\"'\p{Cc}]+$/u.test(path) ? `subvol=${path}` : null
 
-// Reads from an image's /etc/fstab whether a folder is on its root file system or on another volume.
-
 interface FstabEntry {
   readonly spec: string
   readonly point: string

@@ -121,8 +121,6 @@ function growProtectiveMbr(head: Buffer, lastLba: number) {
   }
 }
 
-// The partitions of a GUID partition table, and a table in which one of them ends elsewhere.
-
 /** UEFI specification 2.10, table 5.6. */
 const ENTRY_AT = { type: 0, own: 16, first: 32, last: 40, name: 56, end: 128 } as const
 
@@ -265,10 +263,7 @@ export interface Partition {
 
 type TableDefect = 'no-table' | 'damaged-table'
 
-/**
- * `head`: first bytes of the disk with its whole table. Skips logical partitions of an MBR.
- * Refused: no table, or a damaged one.
- */
+/** `head`: with the whole table. Skips logical partitions. Refused: no table, or a damaged one. */
 export function parsePartitions(
   head: Buffer,
   sectorBytes: number,

@@ -360,9 +360,7 @@ interface SeedTokenContext {
   readonly takenAt: string | null
 }
 
-/**
- * `verify` compares in constant time. Refused: malformed, foreign, used, or older than ten minutes.
- */
+/** `verify`: in constant time. Refused: malformed, foreign, used, or older than ten minutes. */
 export function parseSeedToken(
   text: string,
   { mac, now, takenAt }: SeedTokenContext,

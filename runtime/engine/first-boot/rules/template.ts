@@ -159,9 +159,7 @@ function findMistakes(template: Template): readonly TemplateMistake[] {
 
 export const listFiles = ({ files = [] }: Pick<Template, 'files'>): readonly TemplateFile[] => files
 
-/**
- * A password in place of its hash would be readable on the disk, and nobody could log in with it.
- */
+/** A password instead of its hash would be readable on the disk, and nobody could log in. */
 const findWrongHashes = ({ users, secrets }: Template): readonly TemplateMistake[] =>
   users.flatMap(({ password_hash = '' }, at) => {
     const [name = ''] = listSecrets(password_hash)
@@ -321,9 +319,7 @@ function renderStatic({ address, gateway, nameservers }: StaticNetwork): string 
   return `${lines.join('\n')}\n`
 }
 
-/**
- * Only what `renderNetwork` writes, byte for byte, so that saving the choice again changes nothing.
- */
+/** Only what `renderNetwork` writes, byte for byte: saving the choice again changes nothing. */
 export function readNetwork(text: string | null): NetworkChoice {
   if (text === null) return { kind: 'image' }
   if (text === DHCP) return { kind: 'dhcp' }

@@ -195,10 +195,7 @@ export function decideRefusals(
   return [...decideUnfit(image), ...decideTargetRefusals(image, target, options, chosen)]
 }
 
-/**
- * Lists the reasons against a flash that lie in the disk. `image` is null as long as it is not
- * known; `chosen` is the disk that a person saw, which must be the same one.
- */
+/** `image` null: not known yet; `chosen`: the disk that a person saw, which it must be. */
 export function decideTargetRefusals(
   image: Pick<ImageFacts, 'format' | 'virtual'> | null,
   target: TargetFacts,
@@ -254,7 +251,6 @@ function isPartOf(part: string, disk: string): boolean {
   return /\d$/.test(disk) ? /^p\d+$/.test(rest) : /^\d+$/.test(rest)
 }
 
-/** What is wrong with the image itself. */
 function decideUnfit({ name, format, virtual }: ImageFacts): readonly FlashRefusal[] {
   if (format === null) return [{ why: 'unknown-format', image: name, tarball: isTarballName(name) }]
   const isEmpty = virtual.kind === 'exact' && virtual.bytes === 0
@@ -351,10 +347,7 @@ const CUT_OFF =
 /** A refusal as one line, in the words of the earlier line ("Validation"). */
 export const renderRefusal = (refusal: FlashRefusal): string => decideCase(MESSAGES, 'why', refusal)
 
-/**
- * Lists all reasons against a flash in words, in the order of the checks; none means that it may go
- * ahead.
- */
+/** In words, in the order of the checks; none: it may go ahead. */
 export const renderReasons = ({
   imageProblem,
   refusals,
@@ -362,8 +355,6 @@ export const renderReasons = ({
   ...(imageProblem === null ? [] : [imageProblem]),
   ...refusals.map(renderRefusal),
 ]
-
-// Finds the bottleneck of a write from the time it waited for each part.
 
 const BOTTLENECKS = ['network', 'source', 'decoder', 'disk'] as const
 /** `source`: the medium that a local image lies on. */

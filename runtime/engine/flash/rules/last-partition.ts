@@ -269,10 +269,7 @@ export function parseLogicalTable(
   }
 }
 
-/**
- * Numbers and names them as the kernel does. `identity` is that of the disk's MBR, 8 hexadecimal
- * digits.
- */
+/** As the kernel does. `identity`: of the disk's MBR, 8 hexadecimal digits. */
 export const numberLogical = (
   found: readonly Unnumbered[],
   identity: string,

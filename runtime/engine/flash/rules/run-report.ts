@@ -18,15 +18,12 @@ export interface OrderedImage {
   readonly format: ImageFormat | null
   /** Bytes as stored; null where nobody said. */
   readonly sizeBytes: number | null
-  /**
-   * The digest of the stored bytes, lower case; checked while they are read. Null: none is known.
-   */
+  /** Of the stored bytes, lower case; checked while they are read. Null: none is known. */
   readonly sha256: string | null
   /** The image's identity (`engine/catalog/rules/catalog.ts`); null where it has none. */
   readonly ref: string | null
 }
 
-/** What a flash was ordered to do. */
 interface ReportedChoice {
   readonly image: OrderedImage
   /** `/dev/sda`, or the serial number of a disk that is not there. */
@@ -70,10 +67,7 @@ export const startReport = (facts: RunFacts): ProgressPost => ({
   ...describe(facts),
 })
 
-/**
- * Makes the report that follows from an event and the report before it; null when there is nothing
- * to report.
- */
+/** Null: there is nothing to report. */
 export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPost | null {
   if (event.event === 'synced') return reportPhase(before, 'sync')
   if (event.event !== 'writing') return null
@@ -195,8 +189,6 @@ function reached(report: ProgressPost, storedBytes: number | null): number {
   return total === null || total === 0 ? 0 : (done / total) * 100
 }
 
-// Decides which reports of a flash are posted to the server, and when: each phase, at a limited rate.
-
 /** The time between two posts of one phase. */
 export const REPORT_EVERY_MS = 2000
 /** A machine cut off from its server goes through a handful of phases; more are not worth keeping. */
@@ -230,10 +222,7 @@ export function addReport(queue: ReportQueue, report: ProgressPost): ReportQueue
   return { ...queue, waiting: [...kept, withFiniteRates(report)].slice(-MAX_WAITING) }
 }
 
-/**
- * Returns the milliseconds until the next report is due; 0: now, null: there is none. A new phase
- * never waits.
- */
+/** Milliseconds; 0: now, null: there is none. A new phase never waits. */
 export function untilDue(queue: ReportQueue, now: number): number | null {
   const [next] = queue.waiting
   if (next === undefined) return null
@@ -241,10 +230,7 @@ export function untilDue(queue: ReportQueue, now: number): number | null {
   return isNewPhase ? 0 : Math.max(0, (queue.sentAt ?? 0) + REPORT_EVERY_MS - now)
 }
 
-/**
- * Takes out a report that was sent, or given up, at `now` (milliseconds). What came for its phase
- * meanwhile stays.
- */
+/** One that was sent or given up at `now` (milliseconds). What came for its phase since stays. */
 export function dropReport(queue: ReportQueue, sent: ProgressPost, now: number): ReportQueue {
   const waiting = queue.waiting.filter((report) => report !== sent)
   return { waiting, sentAt: now, sentPhase: sent.phase }
@@ -267,10 +253,7 @@ export type FlashOutcome =
       readonly verified: boolean
       /** What a person should know of the image that was written; absent: nothing. */
       readonly warnings?: readonly string[]
-      /**
-       * The part of bytesWritten that was on the disk already; null or absent: nothing was
-       * compared.
-       */
+      /** What of bytesWritten was on the disk already; null or absent: nothing was compared. */
       readonly bytesKept?: number | null
       /** What became of the wish to write only what differs; null or absent: nobody had it. */
       readonly delta?: DeltaState | null

@@ -6,10 +6,7 @@ import { Fault } from '#kit/foundation/fault.ts'
 import { findFrameEnd } from '../rules/zstd.ts'
 import type { SeekableSource, ListedSource } from '../sources/source.ts'
 
-/**
- * `kept`: the frame is on the disk; `read`: its content is in memory now, but must be written;
- * `differs`: not there.
- */
+/** `kept`: it is on the disk; `read`: in memory, but to be written; `differs`: not there. */
 export type Compare = (
   frame: Frame,
   memory: SharedArrayBuffer,
@@ -32,10 +29,7 @@ type Coming =
 
 const MAX_AHEAD_BYTES = 96 * 1024 * 1024
 
-/**
- * Threads end with the blocks. `next` rejects with a Fault where a frame cannot be fetched or is
- * damaged.
- */
+/** Threads end with the blocks. `next` rejects where a frame cannot be fetched or is damaged. */
 export function openFrames({
   map,
   sources,

@@ -160,10 +160,7 @@ export const isIndexStart = (bytes: Buffer): boolean =>
 
 export const MAX_INDEX_BYTES = SKIPPABLE_HEAD_BYTES + INDEX_HEAD_BYTES + MAX_FRAMES * ENTRY_BYTES
 
-/**
- * `frame`: the whole skippable frame, which is kept; `storedAt`: its place in the file, where the
- * frames must end.
- */
+/** `frame`: whole, and kept; `storedAt`: its place in the file, where the frames must end. */
 export function parseFrameIndex(frame: Buffer, storedAt: number): Result<FrameMap, IndexRefusal> {
   if (!isIndexStart(frame)) return refuse({ why: 'no-index' })
   const body = frame.subarray(SKIPPABLE_HEAD_BYTES)

@@ -78,9 +78,7 @@ export function parseTrailer(last: Buffer): number | null {
 const isMetadataStart = (bytes: Buffer): boolean =>
   bytes.subarray(0, METADATA_START_BYTES).equals(METADATA_START)
 
-/**
- * For the rest behind complete gzip data. A piece that claims to be larger takes all that is left.
- */
+/** For the rest behind complete gzip data. A piece that claims more takes all that is left. */
 export function isTrailer(rest: Buffer): boolean {
   let left = rest
   for (let size = parseTrailer(left); size !== null; size = parseTrailer(left)) {

@@ -67,10 +67,7 @@ export interface ImageInfo {
 
 // Answers questions about a file by a few short reads: each step returns the next read or the result.
 
-/**
- * The reader decides how many steps are worth their time; `stopped` is the answer when no more is
- * read.
- */
+/** The reader decides how many steps are worth it; `stopped`: the answer when it reads no more. */
 export type RangeStep =
   | {
       readonly kind: 'read'

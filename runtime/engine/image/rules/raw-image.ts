@@ -78,8 +78,6 @@ export function renderShortfall(cut: readonly CutPartition[]): string | null {
 const renderPartition = ({ number, missingBytes }: CutPartition) =>
   `partition ${number} ends beyond the end of the image (${missingBytes} bytes are missing)`
 
-// Recognises a disk image by its marks: a partition table, an ISO 9660 volume, a file system.
-
 /** Every mark but those of btrfs is within so many bytes. */
 export const MARK_BYTES: number = 64 * 1024
 
@@ -117,8 +115,6 @@ export const isDiskImage = (head: Buffer): boolean =>
 /** Known content begins like this, so that it may well be meant for a disk. */
 export const isKnownStart = (head: Buffer): boolean =>
   isDiskImage(head) || OTHERS.some((mark) => has(head, mark))
-
-// Recognises text where a disk image should be: a web page, an error message, a list of checksums.
 
 /** Text that reaches this end goes on behind it. */
 const SAMPLE_BYTES = 64 * 1024

@@ -204,10 +204,7 @@ const codeOf = (thrown: unknown) => systemCodeOf(thrown) ?? 'unknown error'
 /** No list of digests needs nearly so much. */
 const MAX_BYTES = 1024 * 1024
 
-/**
- * Lower case; null: no `<image>.sha256`. Rejects with a Fault `input-invalid` where it has nothing
- * about this image.
- */
+/** Lower case; null: no `<image>.sha256`. A Fault `input-invalid` if it lacks this image. */
 export async function readSidecar(imagePath: string): Promise<string | null> {
   const path = `${imagePath}.sha256`
   const text = await readText(path)
@@ -291,10 +288,7 @@ export function countSource(
   }
 }
 
-/**
- * Throws a Fault `digest-mismatch` where the source has another digest than the one asked for;
- * null: not known.
- */
+/** Throws a Fault `digest-mismatch` for another digest than was asked for; null: not known. */
 export function compareDigest({ name }: Source, found: string | null, sha256: string | null): void {
   if (sha256 === null || found === null || found === sha256) return
   const words = `its sha256 is ${found}, not ${sha256}`

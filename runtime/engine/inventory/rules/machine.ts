@@ -109,7 +109,6 @@ function nameWorldwide(wwn: string): string {
 /** Empty, or firmware's stand-in: digits that are all 0, or all f. */
 const isPlaceholder = (wwn: string) => /^(?:(?:0x|eui\.|naa\.|uuid\.)?(?:[0-]*|[f-]*))$/i.test(wwn)
 
-/** Null: it has no name at all. */
 export const identifyDisk = (disk: NamedDisk): string | null => listNames(disk)[0] ?? null
 
 /** The first name that only this disk of the machine has; null: none. */
@@ -219,9 +218,7 @@ function pickOnly(name: string, [disk, ...others]: readonly InventoryDisk[]): Pi
 export const isListBlind = ({ name }: DiskPick, disks: readonly InventoryDisk[] | null): boolean =>
   kindOf(name) !== 'serial' && (disks ?? []).every((disk) => !trim(disk.wwn) && !trim(disk.by_path))
 
-/**
- * Live systems before `disk-id` would not find the disk, or would not check what is at its place.
- */
+/** Live systems before `disk-id` would not find it, or not check what is at its place. */
 export function wantsDiskId(name: string, disks: readonly InventoryDisk[] | null): boolean {
   const kind = kindOf(name)
   if (kind !== 'wwn' || disks === null) return kind === 'path' || kind === 'eui'

@@ -103,19 +103,13 @@ export type ProgressPost = z.input<typeof ProgressSchema>
 const time = z.iso.datetime()
 const text = z.string().nullable()
 
-/**
- * `booted`: proved; `seen`: something answered at its address; `failed`: the machine asked for its
- * boot script instead.
- */
+/** `booted`: proved; `seen`: its address answered; `failed`: it asked for its boot script. */
 export const PROOF_STATES = ['watching', 'booted', 'seen', 'not-seen', 'failed'] as const
 export type ProofState = (typeof PROOF_STATES)[number]
 
 const ProofSchema = z.object({
   state: z.enum(PROOF_STATES),
-  /**
-   * `call`: the one-time address; `ssh`: a new host key; `network`: it answered; null: nothing was
-   * seen.
-   */
+  /** `call`: the one-time address; `ssh`: a new host key; `network`: it answered; null: nothing. */
   how: z.enum(['call', 'ssh', 'network']).nullable(),
   /** The end of the flash, and of the wait. */
   since: time,

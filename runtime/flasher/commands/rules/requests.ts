@@ -125,8 +125,6 @@ function parseProvisioning(values: Readonly<Record<string, string>>): Result<Pro
   }
 }
 
-// Parses the arguments of `push`, and says what was pushed.
-
 const ARCH = /^[a-z0-9][a-z0-9_.-]{0,31}$/i
 const MAX_NAME = 200
 

@@ -54,10 +54,7 @@ export function parseOrigin(address: string): URL | null {
 
 export const renderPeerPath = ({ key }: Pick<Neighbours, 'key'>): string => `/${key}/image`
 
-/**
- * Seconds: each machine before it first gets the first piece whole, and looks for it every half
- * second.
- */
+/** Seconds: each one before it gets the first piece whole, and looks every half second. */
 const decidePatience = (hops: number) => 3 + Math.ceil(0.6 * hops)
 
 /** Where the site is a network, nginx serves only machines in it. */
@@ -148,10 +145,7 @@ const FEWEST_AVAILABLE = 160 * MIB
 const OWN = 96 * MIB
 const SMALLEST_WINDOW = 48 * MIB
 
-/**
- * Half of the memory left, so that a neighbour a minute later still finds the beginning. Null: too
- * little.
- */
+/** Half of what is left: a neighbour a minute later still finds the start. Null: too little. */
 export function decideWindow({
   available,
   free,

@@ -33,7 +33,6 @@ export interface FlashChoice {
   readonly grow?: boolean
   /** Writes only what differs from the disk. */
   readonly delta?: boolean
-  /** Null: unknown. */
   readonly indexSha256?: string | null
   /** Asked before the image's location, in this order. */
   readonly sources?: readonly string[]
@@ -105,7 +104,6 @@ export interface MachineIdentity {
   readonly mac: string | null
   /** `http://host:port`, or as it was named; null: standalone. */
   readonly server: string | null
-  /** Null: none. */
   readonly address: string | null
 }
 
@@ -137,10 +135,7 @@ export interface Hooks {
   renewSource?(location: string): Promise<string | null>
   /** `started` comes before the first byte. Not waited for. */
   onEvent(event: FlashEvent, choice: FlashChoice, plan: FlashPlan): void
-  /**
-   * Also for a flash that its checks refused. Waited for; `enough`: aborted by an operator who does
-   * not want to wait.
-   */
+  /** Even if the checks refused it. Waited for; `enough`: aborted by who does not want to wait. */
   onEnd(
     end: FlashOutcome,
     choice: FlashChoice,

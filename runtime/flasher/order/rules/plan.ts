@@ -267,7 +267,6 @@ export interface OrderedFlash {
   readonly anyContent?: boolean
   /** Lower case. */
   readonly indexSha256: string | null
-  /** Null: none. */
   readonly firstBoot: FirstBootTicket | null
   readonly provisioning?: ProvisioningMode
 }

@@ -36,7 +36,6 @@ function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[
   return renderUsed(uses) ?? refusals.map(renderShort).join(', ')
 }
 
-/** Null: nothing uses it. */
 function renderUsed(uses: readonly DiskUse[]): string | null {
   if (uses.some(({ kind }) => kind === 'running-system')) return 'holds this system'
   const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
@@ -99,8 +98,6 @@ export const renderLosses = (parts: readonly DiskPart[]): readonly (readonly str
       [...new Set([label, partlabel])].filter((name) => name !== null).join(' / '),
     ].map(printable),
   )
-
-// Decides whether a listed disk can be captured, and says in a few words why not. Pure.
 
 /** The reason is a few words. */
 export function offerSource(disk: SurveyedDisk): DiskOffer {

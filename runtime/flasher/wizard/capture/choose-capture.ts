@@ -52,8 +52,6 @@ export async function chooseSource(
   return { step: 'capture-disk', disk: chooseDisk(disk), name: suggestName(disk.device, taken) }
 }
 
-// The screens on which a person types where a captured image goes, and the token of an upload.
-
 /** Enter alone takes the suggested name in the image root. */
 export async function chooseDestination(
   state: WizardState,
@@ -141,8 +139,6 @@ const textView = (
   },
   intro,
 })
-
-// Where a captured image goes and what it is called, as it was typed or by default. Pure.
 
 const ENDING = '.img.zst'
 

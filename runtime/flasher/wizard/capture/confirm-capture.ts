@@ -406,8 +406,6 @@ const renderPart = ({ number, type, bytes, usedBytes, whole }: CapturedPart): re
     whole === null ? `used blocks: ${renderSize(usedBytes)}` : `all of it: ${whole}`,
   ].map(printable)
 
-// The two screens after a capture: the image that was made, or why there is none.
-
 const RETRY = nextChoice('b', ['back', 'again'], ['try again'])
 const AGAIN = nextChoice('b', ['back', 'disk'], ['another disk'])
 

@@ -233,8 +233,6 @@ const nothingHere = (imageRoot: string, source: string | null): readonly string[
   'Then look again with [r], or go back with [b] and choose a catalog.',
 ]
 
-// Lists the images that can be chosen, this machine's first, and why some cannot. Pure.
-
 interface ImageOffer {
   readonly choice: ChosenImage
   readonly arch: string | null

@@ -306,8 +306,6 @@ export async function runChoices(
 const NOT_RUN = new Fault('cancelled', 'cancelled')
 const UNTOUCHED = { stage: 'checking', isAborted: true } as const
 
-// The two screens after a flash: success, or why it failed.
-
 const REBOOT = nextChoice('r', ['reboot', 'y', 'yes'], ['reboot'])
 const BACK = nextChoice('b', ['back', 'disk'], ['back to the disks'])
 const AGAIN = nextChoice('b', ['back', 'disk'], ['another disk, same image'])

@@ -408,8 +408,6 @@ function renderNotice(notice: string, width: number): readonly string[] {
     .map((line) => clip(line, width, { cut: 'end', unicode: false }))
 }
 
-// The help of each screen: what it asks, and its keys; as many pages as the terminal needs. Pure.
-
 const ASKS = {
   catalog:
     'Choose where the images come from: the default catalog, another one, only the images of this machine, or a disk that an image is made of.',

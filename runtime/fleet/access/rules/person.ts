@@ -134,10 +134,7 @@ export function identify(claims: Claims, mapping: ClaimMapping): ProviderIdentit
   }
 }
 
-/**
- * Once scopes are configured, a person who matches none sees no machine: a forgotten group opens
- * nothing.
- */
+/** With scopes configured, who matches none sees no machine: a forgotten group opens nothing. */
 function decideLabels(
   values: readonly string[],
   scopes: readonly string[],

@@ -138,8 +138,6 @@ export function isBackupDue(
   return sinceSuccess === null ? succeededAt > now + AHEAD_MS : sinceSuccess >= period
 }
 
-// The manifest of a backup: its files, their pieces and digests.
-
 const PieceSchema = z.object({
   name: z.string().regex(/^[a-z][a-z0-9.-]{0,63}$/),
   bytes: z

@@ -143,8 +143,6 @@ const parseTime = (digits: string) =>
     fractionalSecondDigits: 3,
   })
 
-// Kernel command lines: rendered for the live system, and parsed by it from /proc/cmdline.
-
 /** Null: a flag (`gpt`). */
 export type KernelArg = readonly [name: string, value: string | null]
 

@@ -122,7 +122,6 @@ const findOtherTag = (release: Release, tag: string): string | null =>
     ? null
     : `it is the manifest of ${release.tag}, not of ${tag}`
 
-/** Null: not a version. */
 export function versionOfTag(tag: string): string | null {
   const version = tag.replace(/^v/, '')
   return ManifestSchema.shape.version.safeParse(version).success ? version : null
@@ -237,8 +236,6 @@ export function planSignedLiveRelease(release: Release, tag: string): Result<Rel
   if (missing.length > 0) return refuse(`it ${notListed(missing)}`)
   return accept({ ...planLiveRelease(tag, files), release })
 }
-
-// Splits the address of a repository into the site that hosts its releases and the repository there.
 
 export interface ReleaseSource {
   readonly site: string

@@ -104,7 +104,6 @@ interface NetbootState {
   readonly leads: boolean
   /** The row's version that this server last had whole; null: none. */
   readonly noted: string | null
-  /** Null: no row yet. */
   readonly row: NetbootRow | null
   readonly local: LocalNetboot
   /** As of when this server began to lead, or last brought something; null: it does not lead. */

@@ -101,7 +101,6 @@ type NearImage = Pick<CatalogEntry, 'url' | 'sha256' | 'indexSha256'>
 interface PeerSite {
   /** `[peers]`; absent: no handing on. */
   readonly peers?: { readonly enabled: boolean; readonly sites: readonly string[] } | undefined
-  /** Null: no cache service. */
   readonly cacheUrl: string | null
 }
 

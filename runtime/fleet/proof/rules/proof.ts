@@ -129,7 +129,6 @@ function takeKeys(proof: Proof, keys: readonly string[], now: string): Proof {
 /** How long after its boot a system may take to start its SSH, milliseconds. */
 const STARTS_MS = 120_000
 
-/** The last network boot of a machine. */
 export interface LastBoot {
   readonly isToDisk: boolean
   /** Milliseconds of a clock that nobody sets. */
@@ -168,10 +167,7 @@ const secondsSince = ({ since }: Proof, now: string): number =>
 /** Whether a neighbour answers is bit 1 of its flags (`ATF_COM` of linux/if_arp.h). */
 const ANSWERS = 0x2
 
-/**
- * Parses `/proc/net/arp`: the MAC addresses of those that answer, and null for those that do not, by
- * their IPv4 addresses.
- */
+/** Of `/proc/net/arp`: MAC addresses by IPv4 address; null for those that do not answer. */
 export function parseNeighbours(table: string): ReadonlyMap<string, string | null> {
   const rows = table.split('\n').slice(1)
   return new Map(

@@ -18,8 +18,6 @@ import { parseJson } from '#kit/foundation/json-reader.ts'
 import { type Mac, MacSchema } from '#kit/net/rules/mac.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
 
-// Derives what pages show of a run: its state in one word, its duration, its rate.
-
 const RUN_STATES = ['running', 'stalled', ...RUN_RESULTS] as const
 export type RunState = (typeof RUN_STATES)[number]
 
@@ -56,7 +54,6 @@ export function shareOf({ phase, step_bytes, step_total }: Run): number | null {
 const secondsBetween = (from: string, to: string): number =>
   Math.max(0, Temporal.Instant.from(to).since(Temporal.Instant.from(from)).total('seconds'))
 
-/** Null: not a run. */
 export const parseRun = (stored: unknown): Run | null =>
   StoredRunSchema.safeParse(stored).data ?? null
 
@@ -85,8 +82,6 @@ function omitOrder(run: Run): Omit<Run, 'order'> {
   const { order: _order, ...shown } = run
   return shown
 }
-
-// What the list of runs is sorted by: a key for each column, made of what the database holds.
 
 const RUN_COLUMNS = [
   'state',
@@ -175,8 +170,6 @@ function readFigures({ value }: RunSortRow) {
   const named = Object.fromEntries(RUN_FIGURES.map((name, at) => [name, found[at]]))
   return FiguresSchema.safeParse(named).data ?? null
 }
-
-// The columns of runs as CSV.
 
 const COLUMNS = {
   mac: ({ mac }) => mac,

@@ -279,10 +279,8 @@ export interface EndedFlash {
   /** ISO time. */
   readonly began: string
   readonly isDone: boolean
-  /** Null: unknown. */
   readonly image: string | null
   readonly model: string | null
-  /** Null: unknown. */
   readonly seconds: number | null
 }
 

@@ -374,8 +374,6 @@ export const options = plain<Readonly<Record<string, string | number | boolean>>
   (given) => parseJson(given) ?? given,
 )
 
-// Kinds of settings that say which machines are near each other, and near which caches.
-
 /** What a machine may be near to: its address, its network, or one of its labels. */
 const nearSite = z.union([
   z.ipv4(),

@@ -207,8 +207,6 @@ function renderGiven(given: unknown): string {
   return safe.length > MAX_SHOWN ? `${safe.slice(0, MAX_SHOWN)}…` : safe
 }
 
-// The groups and headings under which settings pages list the settings, in their order and in English.
-
 /** "Configuration page" of the specification names the groups. */
 export const SETTING_GROUPS = {
   identity: {

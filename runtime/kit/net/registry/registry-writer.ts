@@ -314,8 +314,6 @@ const damaged = (digest: string) =>
     hint: 'Something on the way changes what is sent: a proxy, or damaged memory. Run again.',
   })
 
-// Checks what a registry holds of a blob: its size, its digest, and pieces of its bytes.
-
 /** A piece of a blob as it was sent, to be compared with what the registry holds. */
 export interface BlobSample {
   readonly at: number
@@ -329,10 +327,7 @@ interface WantedBlob {
 }
 
 interface BlobChecks {
-  /**
-   * Tells whether the blob is there. Rejects with a Fault `digest-mismatch` where the registry says
-   * another size or digest.
-   */
+  /** Rejects with a Fault `digest-mismatch` where the registry says another size or digest. */
   hasBlob(blob: WantedBlob): Promise<boolean>
   /**
    * Compares pieces of a blob with what the registry sends of it. False: it sends no ranges, so

@@ -20,9 +20,7 @@ export const CAN_WAIT = { name: 'accept-prefer', value: 'wait' } as const
 /** Proxies between give up after a minute. */
 export const MAX_WAIT_SECONDS = 50
 
-/**
- * Returns the seconds that a `Prefer` header allows, as many as we wait at most; 0: it names none.
- */
+/** The seconds of a `Prefer` header, as many as we wait at most; 0: it names none. */
 export function parseWait(prefer: string | null): number {
   const [, seconds] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:[,;]|$)/i.exec(prefer ?? '') ?? []
   return Math.min(MAX_WAIT_SECONDS, Number(seconds ?? 0))

@@ -32,10 +32,7 @@ export const parseHostHeader = (header: string): Result<string, 'not-a-host'> =>
       .replace(/^(\d+(?:\.\d+){3})\.(?=:\d+$|$)/, '$1'),
   )
 
-/**
- * Parses the `public_url` setting: scheme, host, perhaps a path below which a proxy serves us. What
- * is returned has no trailing slash.
- */
+/** Scheme, host, perhaps a path below which a proxy serves us; without a trailing slash. */
 export function parsePublicUrl(text: string): Result<string, 'not-a-url'> {
   const parts = /^(https?):\/\/([^/]+)(.*?)\/*$/i.exec(text.trim())
   if (parts === null) return refuse('not-a-url')
@@ -46,10 +43,7 @@ export function parsePublicUrl(text: string): Result<string, 'not-a-url'> {
   return url.length > MAX_CHARACTERS ? refuse('not-a-url') : accept(url)
 }
 
-/**
- * Returns what `public_url` has behind the host: boot scripts and files are below it, pages are
- * not; '' is nothing.
- */
+/** What is behind the host: boot scripts and files are below it, pages are not; '' is nothing. */
 export const pathOfUrl = (publicUrl: string): string =>
   /^https?:\/\/[^/]+(\/.*)$/.exec(publicUrl)?.[1] ?? ''
 

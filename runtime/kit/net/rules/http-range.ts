@@ -275,9 +275,7 @@ const WORDS: Readonly<Record<number, string>> = {
   429: 'it limits how often it is asked',
 }
 
-/**
- * Says in a clause what speaks against it, by the answer to a GET of byte 0; null: nothing does.
- */
+/** A clause, by the answer to a GET of byte 0; null: nothing speaks against it. */
 export function findObstacle(
   status: number,
   headers: Headers,

@@ -26,10 +26,7 @@ export type LocationRefusal =
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i
 
-/**
- * Parses a location; a refusal shows it without credentials. A path that looks like a URL can be
- * given with `./` in front.
- */
+/** A refusal shows no credentials. A path that looks like a URL can have `./` in front. */
 export function parseLocation(text: string): Result<Location, LocationRefusal> {
   if (text === '') return refuse({ why: 'empty' })
   if (text === '-') return accept({ kind: 'stdin' })
@@ -50,7 +47,6 @@ function parseHttp(text: string, scheme: string, shown: string): Result<Location
   return accept({ kind: 'http', target: splitCredentials(url) })
 }
 
-/** Null: it is none. */
 export function parseHttpTarget(text: string): HttpTarget | null {
   const location = parseLocation(text)
   return location.ok && location.value.kind === 'http' ? location.value.target : null
@@ -96,10 +92,7 @@ export function renderHost(address: string): string {
   return value.kind === 'http' ? new URL(value.target.url).origin : fileNameOf(value)
 }
 
-/**
- * The last part of a path, of a reference, or of a URL's path, decoded; empty where there is none,
- * `-` for standard input.
- */
+/** Decoded: the last part of a path or reference; empty: none; `-` for standard input. */
 export function fileNameOf(location: Location): string {
   if (location.kind === 'stdin') return '-'
   if (location.kind === 'oras') return lastPart(renderOrasRef(location.ref))

@@ -16,27 +16,18 @@ export function parseMac(text: string): Result<Mac, 'not-a-mac'> {
   return mac === null ? refuse('not-a-mac') : accept(mac)
 }
 
-/**
- * Tells whether a text is the address of an InfiniBand card (20 bytes, or 8 of its port): no
- * machine is known by one.
- */
+/** An InfiniBand card's address (20 bytes, or 8 of its port): no machine is known by one. */
 export const isInfiniBand = (text: string): boolean =>
   /^[0-9a-f]{2}(?:[:-][0-9a-f]{2}){7}(?:(?:[:-][0-9a-f]{2}){12})?$/i.test(text)
 
-/**
- * Tells whether it can be the address of one card: not all zeros, and no group's (broadcast,
- * multicast).
- */
+/** Of one card: not all zeros, and no group's (broadcast, multicast). */
 export const isStation = (mac: Mac): boolean =>
   mac !== '00:00:00:00:00:00' && (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0
 
 /** Renders an address in the spelling of file names and iPXE URLs: `aa-bb-cc-dd-ee-ff`. */
 export const renderHyphens = (mac: Mac): string => mac.replaceAll(':', '-')
 
-/**
- * Lists how people and switches spell an address: with colons, hyphens, nothing, or dots after each
- * four digits.
- */
+/** As people and switches do: with colons, hyphens, nothing, or dots after each four digits. */
 export function listSpellings(mac: Mac): readonly string[] {
   const digits = mac.replaceAll(':', '')
   return [mac, renderHyphens(mac), digits, digits.replace(/^(.{4})(.{4})/, '$1.$2.')]
@@ -45,9 +36,7 @@ export function listSpellings(mac: Mac): readonly string[] {
 const PAIRS = /^[0-9a-f]{2}([:-]?)[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}$/
 const FOURS = /^[0-9a-f]{4}([.:-])[0-9a-f]{4}\1[0-9a-f]{4}$/
 
-/**
- * Parses a word of a search that is a whole address in one of these spellings; null: it is none.
- */
+/** A word of a search that is a whole address in one of these spellings; null: it is none. */
 export function findMac(word: string): Mac | null {
   const text = word.toLowerCase()
   if (!PAIRS.test(text) && !FOURS.test(text)) return null

@@ -112,8 +112,6 @@ function reasonOf(code: string, thrown: Error): string {
   return REASONS[code] ?? CERTIFICATES[code] ?? `network error ${code}`
 }
 
-// Faults of reading an image, worded alike for every kind of source.
-
 export const readingCancelled = (name: string): Fault =>
   new Fault('cancelled', `reading ${name} was cancelled`)
 
@@ -135,10 +133,7 @@ interface ReadPosition {
   readonly sizeBytes: number | null
 }
 
-/**
- * Makes the Fault `source-broken`: reading stopped in the middle. `reason` follows the name and is
- * followed by the place.
- */
+/** A Fault `source-broken`. `reason` stands between the name and the place. */
 export function brokenAt(position: ReadPosition, reason: string, options?: FaultOptions): Fault {
   const { name, at, sizeBytes } = position
   const of = sizeBytes === null ? '' : ` of ${sizeBytes}`

@@ -50,10 +50,7 @@ interface HeldEnding extends Disposable {
   end(): void
 }
 
-/**
- * What Inquirer does not take for the end of a question: Ctrl-D, a terminal that is gone, and Esc
- * where that leaves.
- */
+/** What Inquirer does not take for an end: Ctrl-D, a lost terminal, and Esc where that leaves. */
 export function holdEnding({
   stdin,
   keys = stdin,
@@ -172,10 +169,7 @@ const END = '\u0004'
 const LINE_END = /\r\n|[\n\r]/
 const RUBOUT = '\u0008\u007f'
 
-/**
- * Without its line end. Rejects with a Fault: `cancelled` at Ctrl-C, `misuse` at a line of more
- * than 4096 characters.
- */
+/** Without its line end. A Fault `cancelled` at Ctrl-C, `misuse` beyond 4096 characters. */
 export async function readHiddenLine(
   stdin: LineInput,
   stderr: Output,

@@ -34,9 +34,7 @@ const moveTo = (row: number, column: number) => `${ESC}${row + 1};${column + 1}H
 
 const asItIs: Encode = (text) => text
 
-/**
- * Without an alternate screen: what was drawn can be scrolled back to, and a serial log shows it.
- */
+/** Without an alternate screen: one can scroll back, and a serial log shows what was drawn. */
 export function createPainter(output: Canvas, encode: Encode = asItIs): Painter {
   let drawn: readonly string[] | null = null
   /** How many lines the last frame had, forgotten or not; null: there is none to leave. */

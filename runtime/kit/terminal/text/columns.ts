@@ -133,8 +133,6 @@ const findWorst = (columns: readonly Measured[]) =>
 const without = (columns: readonly Measured[], gone: Measured) =>
   columns.filter((one) => one !== gone)
 
-// Clips texts to a number of terminal columns.
-
 interface Clip {
   /** What is given up: the middle where both ends tell (paths, names), else the end. */
   readonly cut: 'middle' | 'end'
@@ -210,8 +208,6 @@ function take(characters: readonly string[], width: number): string {
 const takeLast = (characters: readonly string[], width: number): string =>
   [...take(characters.toReversed(), width)].toReversed().join('')
 
-// Wraps paragraphs into lines.
-
 /** At blanks; a word that is longer than `width` stays whole. */
 export function wrap(text: string, width: number): readonly string[] {
   const lines: string[] = []
@@ -243,10 +239,7 @@ export function wrapColumns(
   })
 }
 
-/**
- * Nothing is lost: a word alone (a serial number) that is too wide for a line goes on in the next
- * one.
- */
+/** Nothing is lost: a word (a serial number) too wide for a line goes on in the next one. */
 export function wrapInFull(text: string, width: number): readonly string[] {
   const shown = printable(text)
   const lines = wrap(shown, width)

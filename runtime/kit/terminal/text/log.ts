@@ -55,9 +55,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export type ServerLog = Readonly<Record<LogLevel, (message: string) => void>>
 
-/**
- * In systemd's journal its lines begin with their rank, elsewhere with the time (ISO 8601, UTC).
- */
+/** Lines begin with their rank in systemd's journal, elsewhere with the time (ISO 8601, UTC). */
 export function createServerLog({
   stderr,
   env,

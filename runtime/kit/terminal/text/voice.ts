@@ -100,8 +100,6 @@ function render({ type, args, title }: LogObject, style: VoiceStyle): readonly s
   })
 }
 
-// A titled frame around lines, as wide as the terminal allows. Pure.
-
 interface BoxStyle {
   /** Null: no terminal. */
   readonly columns: number | null

@@ -25,7 +25,6 @@ export interface NamedLogins {
   isUsed(): boolean
   /** Whether the login without a name is there beside them. */
   allowsNameless(): boolean
-  /** Null: nobody has that name. */
   find(name: string): CallerPerson | null
   /** Null: nobody has that name; no password is right then, and the check takes as long. */
   checkPassword(person: CallerPerson | null, given: string): Promise<boolean>

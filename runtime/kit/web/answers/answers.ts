@@ -69,10 +69,7 @@ export interface TaggedText {
   readonly headers?: AnswerHeaders
 }
 
-/**
- * 304 for those who have it already. The tag is sent as a weak one, which stands for the compressed
- * bytes as well.
- */
+/** 304 for those who have it. A weak tag stands for the compressed bytes as well. */
 export function taggedJson({ req }: H3Event, { body, etag, headers: more }: TaggedText): Answer {
   const weak = `W/${etag}`
   const headers = { ...JSON_TYPE, 'cache-control': 'no-cache', etag: weak, ...more }
@@ -125,9 +122,7 @@ export function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint
   )
 }
 
-/**
- * Keeps one text, the latest. `render` is called where one of `parts` is another one than before.
- */
+/** Keeps the latest text. `render` is called where one of `parts` is another than before. */
 export function createKeptText() {
   let last: { readonly parts: readonly unknown[]; readonly text: TaggedText } | null = null
   return (parts: readonly unknown[], render: () => string): TaggedText => {
@@ -182,8 +177,6 @@ const headersOf = ({ headers: own }: Answer, event: H3Event): Record<string, str
 async function* copyParts(parts: ByteStream): AsyncGenerator<Uint8Array> {
   for await (const part of parts(new AbortController().signal)) yield part.slice()
 }
-
-// The headers that every response carries.
 
 const PAGE_POLICY = [
   "default-src 'self'",

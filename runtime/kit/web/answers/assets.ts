@@ -112,8 +112,6 @@ async function readPackage([pkg, paths]: readonly [string, readonly string[]]) {
 
 const MANIFEST = z.object({ version: z.string() })
 
-// Compresses bytes with brotli or gzip, whole or as a stream.
-
 /** For what is made for one response: a page of 100 kB takes 2 ms, on a thread of its own. */
 const QUICK = { br: 5, gzip: 6 } as const
 const BEST = { br: 11, gzip: 9 } as const

@@ -124,8 +124,6 @@ export function peerOf({ context: { peer } }: H3Event): Peer {
   return peer
 }
 
-// An event to record, with its actor and its subject.
-
 /** Something to put on record; the server adds subject, actor and address. */
 export type PlainEvent = Pick<JournalEntry, 'kind' | 'summary' | 'details'> & {
   /** `machine` unless said. */

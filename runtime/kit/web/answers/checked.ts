@@ -69,10 +69,7 @@ export function readFileName(event: H3Event): string {
 /** Validates the path that a form returns to: one below `/ui`, or the start page. */
 const MAX = 2048
 
-/**
- * The wanted path where it is below `/ui`, else the other one: anything else could lead away from
- * here.
- */
+/** `wanted` only below `/ui`: anything else could lead away from here. */
 export function localPath(wanted: string | null | undefined, otherwise = '/ui/dashboard'): string {
   if (wanted === null || wanted === undefined || wanted.length > MAX) return otherwise
   const url = URL.parse(wanted, 'http://localhost')

@@ -261,8 +261,6 @@ function allowOf(routes: readonly Route[]): string {
   return [...new Set(methods)].join(', ')
 }
 
-// Compresses responses for clients that ask for it.
-
 /** A smaller answer consists mostly of headers. */
 const MIN_BYTES = 1024
 const MAX_PADDING_BYTES = 96

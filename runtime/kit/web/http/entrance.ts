@@ -399,10 +399,7 @@ interface SealKeys {
   readonly cluster: string
 }
 
-/**
- * A seal holds for one method, address and `Host` only, for one leadership, and once
- * (`createPassedReader`).
- */
+/** Holds for one method, address and `Host`, one leadership, and once (`createPassedReader`). */
 export function createClientSeal({ key, cluster }: SealKeys) {
   const derived =
     key === '' ? cluster : Buffer.from(hkdfSync('sha256', key, cluster, 'flasher: clients', 32))

@@ -75,7 +75,6 @@ function reveal() {
   target.scrollIntoView()
 }
 
-/** A list that was refreshed is filtered again. */
 function filterAgain() {
   for (const input of document.querySelectorAll('[data-filter]')) {
     if (input.value !== '') filter(input)

@@ -4,8 +4,6 @@ import { renderNumber } from '#kit/foundation/text.ts'
 import { icon } from './elements.ts'
 import { hidden } from './fields.ts'
 
-// The search above a list, the views below it with their counts, and the pager of lists that are read from the newest on.
-
 /** The parameters of an address that a list keeps from page to page. */
 export type ListQuery = Readonly<Record<string, string>>
 
@@ -81,10 +79,7 @@ function renderView(path: string, query: ListQuery, [title, view, count]: Sugges
 export const renderCount = (count: number | undefined): Content =>
   count === undefined ? null : html` <span class="count">${renderNumber(count)}</span>`
 
-/**
- * Pages are cut by the oldest row that is shown, so that new rows do not push others onto the next
- * page.
- */
+/** Cut by the oldest row shown, so that new rows push no others onto the next page. */
 export const renderOlder = (list: {
   readonly path: string
   readonly query: ListQuery
@@ -203,8 +198,6 @@ export function renderPager<Row>(
   </nav>`
 }
 
-// Computes which rows of a long list a page shows.
-
 /** Rows of a page of the machines table. */
 export const PAGE_ROWS = 100
 
@@ -218,10 +211,7 @@ interface PageOfRows<Row> {
   readonly total: number
 }
 
-/**
- * By the parameter `page`, from 1; anything else means the first page. `most`: how many rows a page
- * has.
- */
+/** By the parameter `page`, from 1; else the first page. `most`: how many rows a page has. */
 export function cutPage<Row>(
   rows: readonly Row[],
   query: URLSearchParams,

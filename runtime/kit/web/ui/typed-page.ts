@@ -190,8 +190,6 @@ export const renderTyped = ({ fields, lost, page }: TypedForm): Html =>
     ${renderLeft(fields.filter(isLeft))}
     <p><a class="button" href="${page ?? '/ui'}">Go on</a></p>`
 
-// The document's tree.
-
 function listElements(node: Node): readonly Element[] {
   const children = 'childNodes' in node ? node.childNodes : []
   return children.flatMap((child) =>
@@ -202,7 +200,6 @@ function listElements(node: Node): readonly Element[] {
 const attributeOf = (node: Element, name: string): string | null =>
   node.attrs.find((attribute) => attribute.name === name)?.value ?? null
 
-/** Null removes it. */
 function setAttribute(node: Element, name: string, value: string | null): void {
   node.attrs = node.attrs.filter((attribute) => attribute.name !== name)
   if (value !== null) node.attrs.push({ name, value })

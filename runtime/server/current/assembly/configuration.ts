@@ -52,8 +52,6 @@ export const listenSettingsOf = (config: LineConfig) => ({
     'Set them with FLASHER_SERVER_HOST and FLASHER_SERVER_PORT, or [server] host and port.',
 })
 
-// Current line: checks settings that a page saves in the database, and saves all of them or none.
-
 interface SavedSettingsDependencies {
   readonly config: LineConfig
   readonly store: SettingsStore

@@ -124,8 +124,6 @@ function describeMember(config: LineConfig): ReturnType<SharedDatabase['facts']>
   }
 }
 
-// Current line: opens export bundles and backups of the state, for the server and for commands.
-
 const BUNDLE_RULES: BundleRules<Machine, BundleMachine> = {
   build: buildBundleMachine,
   render: (items, about) => renderBundle(buildBundle(items, about)),

@@ -102,8 +102,6 @@ async function restoreFile({ state, release }: Visit, path: string): Promise<Res
   return restored
 }
 
-// Asks the operator which backup `flasher-web restore` restores if none is named.
-
 /** Throws a Fault `misuse`. */
 function requireTerminal({ env, stdin, stderr }: ProcessEnvironment): void {
   if (stdin.isTTY === true && decideTerminalStyle(env, stderr.isTTY === true).tty) return

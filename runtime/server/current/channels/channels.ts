@@ -116,8 +116,6 @@ function describeChange(
     : ['moved', `was moved from ${from} to ${to}`]
 }
 
-// The page: where each channel points, and which machines were given it.
-
 export const CHANNELS_PATH = '/ui/channels'
 const SAVE_PATH = `${CHANNELS_PATH}/save`
 

@@ -33,8 +33,6 @@ import { postButton } from '#kit/web/ui/fields.ts'
 import { PART_TITLES, divideRun, listMedians } from '#fleet/run/rules/waterfall.ts'
 import type { Runs } from '#fleet/run/runs.ts'
 
-// The card of the dashboard with the median of each part of the last hundred flashes.
-
 const NEWEST = 100
 
 /** Nothing before a flash has ended. */

@@ -75,8 +75,6 @@ export function foldSteps(events: readonly JournalEvent[]): readonly FoldedEvent
 
 const isStep = ({ kind }: JournalEvent): boolean => STEPS.has(kind) && !isAlarm(kind)
 
-// What /ui/events shows: the filters of its address, and the form that sets them.
-
 const PATH = '/ui/events'
 const ROWS = 100
 const MAX_LENGTH = 200

@@ -118,8 +118,6 @@ const renderTexts = (firstBoot: FirstBoot): Html =>
     ${renderFirstBootTexts(firstBoot)}
   </details>`
 
-// The addresses of the pages of first-boot templates.
-
 export const TEMPLATES_PATH = '/ui/first-boot'
 
 export const templatePath = (name: string): string =>

@@ -37,8 +37,6 @@ import {
 import { TEMPLATES_PATH, templatePath } from './machine-card.ts'
 import { textField, areaField, checkField, hidden, selectField } from '#kit/web/ui/fields.ts'
 
-// Draws the form of a first-boot template: people, packages, files, network, and what is left as text.
-
 interface FormState {
   readonly fields: FieldTexts
   readonly errors: FieldTexts

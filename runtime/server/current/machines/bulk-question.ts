@@ -23,8 +23,6 @@ import {
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import type { ListQuery } from '#kit/web/ui/tables.ts'
 
-// The bar below the table: how many machines are selected, and the actions on them.
-
 /** In the order of the menu: erasing and deleting at its end. */
 export const BULK_ACTIONS = [
   'disarm',

@@ -53,8 +53,6 @@ import {
 } from '#kit/web/ui/fields.ts'
 import { renderQuestion } from '#server/pages/question.ts'
 
-// The parameters of an action on many machines: an image to find, what to do on network boot, labels.
-
 /** Null: not asked for yet, or an image is still being searched. */
 const readParameters = (action: BulkAction, form: URLSearchParams): object | null =>
   form.has('finding') ? null : (PARAMETERS[action] ?? (() => ({})))(form)

@@ -22,12 +22,8 @@ import { banner } from '#kit/web/ui/elements.ts'
 import { areaField, hidden } from '#kit/web/ui/fields.ts'
 import { batchPath } from '#server/current/view/batch-view.ts'
 
-// Where names and labels from a file are taken.
-
 export const MACHINE_FILE_PATH = `${MACHINES_PATH}/file`
 const APPLY_PATH = `${MACHINE_FILE_PATH}/apply`
-
-// The form that takes a file with names and labels, the preview of its lines, and what came of them.
 
 const MAX_PASTE = 100_000
 

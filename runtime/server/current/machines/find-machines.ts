@@ -169,8 +169,6 @@ function listLabels(all: readonly Machine[], words: readonly string[]): readonly
     }))
 }
 
-// What the search of everything finds: groups of links, each with what it is about.
-
 export interface FoundLink {
   readonly href: string
   readonly title: string

@@ -157,8 +157,6 @@ function renderCard(machine: Machine, image: CatalogEntry): RadioCard {
 export const keywordsOf = ({ name, format, arch, sha256 }: CatalogEntry): string =>
   `${name} ${format} ${arch ?? ''} ${sha256?.slice(0, 12) ?? ''}`
 
-// The question before a disk is erased and flashed: which image, which disk, and what is unusual.
-
 export interface FlashQuestion {
   /** Before a flash: the machine as it would be. */
   readonly view: MachineView

@@ -85,8 +85,6 @@ export function listButtonCalls(view: MachineView, canUndo: boolean): readonly C
   return calls.filter((call) => call !== null)
 }
 
-// Decides which buttons a machine's page offers in its present state, and which of them comes first.
-
 export type MachineButton =
   | 'show-run'
   | 'resume'

@@ -130,8 +130,6 @@ export const isTyped = (typed: string, serial: string): Result<true, string> =>
     ? accept(true)
     : refuse(`These are not the last characters of ${printable(serial)}.`)
 
-// The modes of a machine as cards: what it does on network boot.
-
 const inOrder = BOOT_MODES.toSorted((one, other) => MODES[one].card - MODES[other].card)
 export const MODE_CARDS = inOrder.map((value) => ({
   value,

@@ -24,8 +24,6 @@ import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { nameActor } from '#server/current/view/actor-name.ts'
 import { batchPath } from '#server/current/view/batch-view.ts'
 
-// The timeline of a machine as a list: contacts, runs, edits, batches, power and proof, in words.
-
 export const timelinePath = (mac: Mac): string => `${machinePath(mac)}/timeline`
 
 /** Equal neighbours become one row, such as the contacts of a machine that boots every minute. */

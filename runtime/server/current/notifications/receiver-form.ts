@@ -132,7 +132,6 @@ interface ChannelForm {
   readonly secret: FormField
 }
 
-/** The form of each channel. */
 export const CHANNELS: Readonly<Record<TargetKind, ChannelForm>> = {
   webhook: {
     title: 'Webhook',

@@ -29,8 +29,6 @@ import { getRouterParam } from 'h3'
 import type { Accounts, PersonRefusal } from '#fleet/access/accounts.ts'
 import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
 
-// The row of a person in the table of people, and what it says of them.
-
 function renderPersonRow(context: CurrentContext, person: Person, tokens: number): Html {
   const { id, name, role, provider } = person
   return html`<tr>

@@ -122,8 +122,6 @@ function renderBy(run: Run): Content {
   return ip ? html`${actor} <span class="dim">from ${ip}</span>` : actor
 }
 
-// The card of a run that sets its facts beside those of another one.
-
 /** Different in every run, so not worth showing. */
 const OWN: ReadonlySet<string> = new Set(['Run', 'Armed', 'Started'])
 

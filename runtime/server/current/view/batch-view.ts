@@ -137,9 +137,7 @@ export function nameOfBatch({ action, image, target, machines }: Batch): string 
   return fill(image === null ? '{what}: {target}' : '{what} to {target}', { what, target: on })
 }
 
-/**
- * With several images, the summary names the action as the API: `flash to rack-03: 12 machines`.
- */
+/** With several images, it names the action as the API: `flash to rack-03: 12 machines`. */
 export function sayBatch({
   kind,
   summary,

@@ -151,8 +151,6 @@ function renderDisk({ machine, disk, run }: MachineView): Content {
     ><span class="serial">${code} <span class="size">${renderDiskSize(disk)}</span></span>`
 }
 
-// The columns of the machines table: their titles, and which of them are shown.
-
 export const COLUMN_NAMES = [
   'state',
   'name',

@@ -30,8 +30,6 @@ import { renderBytes, shorten, renderDiskBytes } from '#kit/web/ui/elements.ts'
 import { nameDisk } from '#server/pages/machines/machines-list.ts'
 import { findDiskMismatch } from '#server/current/machines/rules/target.ts'
 
-// Disks as texts: model, size, transport, and warnings.
-
 const UNITS = 'BKMGTPE'
 
 /** Null: unknown. lsblk's `465.8G` is in binary units. */

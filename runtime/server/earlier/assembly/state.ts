@@ -75,8 +75,6 @@ async function takeOver(
   await journal.record({ ...SYSTEM_EVENT, kind, summary: words, details: { disarmed } })
 }
 
-// Earlier line: reads the configuration of its server.
-
 export type LineConfig = Config<typeof SETTINGS>
 
 /** From the usual places, or the files of `--config`. Rejects with a Fault for each bad value. */

@@ -79,8 +79,6 @@ import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/online-workflow.ts'
 import { listSpellings, renderHyphens } from '#kit/net/rules/mac.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
 
-// One machine as a row of the table: the same on the page and in what it is sent.
-
 /** The first click on a time sorts from the newest. */
 const COLUMNS = [
   { title: 'State', className: 'state', key: 'state' },
@@ -125,8 +123,6 @@ function renderDoing({ machine, view: { state, is, next }, run }: StatedMachine)
   const isTrouble = state === 'failed' || state === 'needs-you'
   return html`<span title="${is} ${next}">${isTrouble ? is : POLICIES[machine.boot_policy]}</span>`
 }
-
-// The search of the machines page: terms, fields, times, and the order of columns.
 
 interface SearchedFleet {
   /** A new object whenever anything besides the machine changed that states depend on. */

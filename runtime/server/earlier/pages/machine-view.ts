@@ -44,8 +44,6 @@ export const viewOf = (
 
 export const nameOf = ({ hostname, mac }: Machine): string => hostname ?? mac
 
-// Earlier line: what its pages use beside the site.
-
 export interface PxeServices extends PxeHelper {
   listAddresses(): readonly InterfaceAddress[]
   port(): number

@@ -9,7 +9,6 @@ import type { Route } from '#kit/web/answers/route.ts'
 import type { Workflows } from '../assembly/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
 
-/** Of the end of a log. */
 const MAX_LOG_TAIL = 256 * 1024
 
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }

@@ -218,8 +218,6 @@ const isSameIntent = (before: Machine, after: Machine): boolean =>
   before.image === after.image &&
   before.provisioning_mode === after.provisioning_mode
 
-// Earlier line: stores and parses a machine's record.
-
 const time = z.iso.datetime({ offset: true })
 const maybeTime = time.nullable().catch(null)
 const maybeText = z.string().nullable().catch(null)
@@ -256,7 +254,6 @@ const RecordSchema = z.object({
   sent: z.object({ image: z.string(), at: time, armed_by: ArmerSchema }).nullable().catch(null),
 })
 
-/** Null where it cannot be a machine. */
 export function parseRecord(stored: unknown): Machine | null {
   const parsed = RecordSchema.safeParse(stored)
   if (!parsed.success) return null
@@ -271,8 +268,6 @@ export function parseRecord(stored: unknown): Machine | null {
 /** Null where it cannot be a machine. */
 export const parseDeployedRow = (row: Readonly<Record<string, unknown>>): Machine | null =>
   parseRecord(decodeDeployedRow(row))
-
-// Earlier line: what an operator can do to one machine or many: set its policy.
 
 export const NoParameters = z.strictObject({}).nullish()
 

@@ -47,8 +47,6 @@ export const SERVER_LINE: CommandLine = {
   revised: '2026-11-22',
 }
 
-// Earlier line: the command table of `flasher-web-activate-pxe`.
-
 const ACTIVATE = {
   words: ['activate'],
   summary: 'have dnsmasq answer network boots on one interface',

@@ -181,8 +181,6 @@ export const STATE_VALUES: readonly string[] = [...Object.keys(URGENCY), NEEDS_A
 export const listStateNames = (state: Tone): readonly string[] =>
   state === 'needs-you' ? [state, NEEDS_ATTENTION] : [state]
 
-// The progress of a run: a bar for rows, the machine's page and the dashboard.
-
 const PHASES: Readonly<Record<RunPhase, string>> = {
   started: 'starting',
   write: 'writing',
@@ -197,7 +195,6 @@ const CAPTURE_PHASES = { ...PHASES, write: 'capturing' }
 
 const phasesOf = ({ mode }: Run) => (mode === 'capture' ? CAPTURE_PHASES : PHASES)
 
-/** Its model, else its serial number or path. */
 export const shortDisk = ({ model, serial, path }: RunDisk): string =>
   printable(model?.trim() || serial || path || 'a disk')
 

@@ -83,7 +83,6 @@ function renderSetting(row: ShownSetting, view: SettingView): Html {
   </li>`
 }
 
-/** The row's id is the name itself. */
 const idOf = (name: string): string => `set-${name}`
 
 const renderTitle = ({ name, setting: { title } }: ShownSetting, isEdited: boolean): Html =>

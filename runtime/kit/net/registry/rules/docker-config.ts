@@ -101,10 +101,7 @@ interface Growing extends Challenge {
   readonly params: Map<string, string>
 }
 
-/**
- * Lists the challenges in the order in which they stand; reading ends at the first thing that is no
- * challenge, and after 8192 characters.
- */
+/** In order; reading ends at what is no challenge, and after 8192 characters. */
 export function parseChallenges(header: string): readonly Challenge[] {
   const found: Growing[] = []
   for (const { groups = {} } of header.slice(0, LONGEST).matchAll(PART)) {
@@ -124,10 +121,7 @@ function note(
   if (params?.has(name) === false) params.set(name, quoted?.replaceAll(/\\(.)/g, '$1') ?? bare)
 }
 
-/**
- * It may lie elsewhere, but never in plain text where the registry itself speaks TLS. The refusal
- * says in words what is wrong.
- */
+/** Perhaps elsewhere, but never in plain text where the registry speaks TLS. Refused in words. */
 export function parseUploadUrl(from: string, location: string | undefined): Result<string, string> {
   const next = location === undefined ? null : URL.parse(location, from)
   if (next === null) return refuse('its answer does not say where the upload goes on')
@@ -167,7 +161,6 @@ export function decideChunkBytes(ours: number, least: string | undefined): numbe
   return Math.min(MAX_CHUNK_BYTES, Math.max(ours, wanted))
 }
 
-/** The bytes of an answer that are read for its reason. */
 export const MAX_REASON_BYTES = 64 * 1024
 const MAX_CHARACTERS = 300
 

@@ -33,10 +33,7 @@ export interface StoredImage {
 
 export const IMAGE_MANIFEST = 'application/vnd.oci.image.manifest.v1+json'
 
-/**
- * Renders the manifest of one image, which is the same at each push of the same bytes: it says
- * nothing of when or where it was made.
- */
+/** The same at each push of the same bytes: it says nothing of when or where it was made. */
 export function renderImageManifest(image: StoredImage): string {
   const annotations = {
     [IMAGE_ANNOTATIONS.name]: image.name,

@@ -22,10 +22,7 @@ export const isDigest = (text: string): boolean => /^sha256:[0-9a-f]{64}$/.test(
 
 export const isOrasUrl = (text: string): boolean => /^oras:\/\//i.test(text)
 
-/**
- * Parses `oras://host/repository:tag`, or with `@sha256:…`. A refusal says in words what is wrong,
- * without the reference.
- */
+/** `oras://host/repository:tag`, or with `@sha256:…`. Refused in words, without the reference. */
 export function parseOrasRef(text: string): Result<OrasRef, string> {
   if (!isOrasUrl(text)) return refuse('not an oras:// reference')
   const body = text.slice('oras://'.length)
@@ -42,10 +39,7 @@ export function parseOrasRef(text: string): Result<OrasRef, string> {
   return accept({ host: host.toLowerCase(), ...version })
 }
 
-/**
- * Parses where an image is to be stored: a tag of a repository, `latest` where none is named. A
- * refusal says in words what is wrong, without the reference.
- */
+/** A tag of a repository; none: `latest`. Refused in words, without the reference. */
 export function parseOrasTarget(text: string): Result<OrasRef, string> {
   const isVersioned = /[:@][^/]*$/.test(text.slice('oras://'.length).replace(/^[^/]*/, ''))
   const parsed = parseOrasRef(isOrasUrl(text) && !isVersioned ? `${text}:latest` : text)

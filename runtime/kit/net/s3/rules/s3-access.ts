@@ -99,7 +99,6 @@ export interface S3Refusal {
   readonly aheadSeconds: number | null
 }
 
-/** The most that is read of a refusal, in bytes. */
 export const MAX_REFUSAL_BYTES = 16_384
 
 const REGION = /^[a-z0-9-]{1,40}$/

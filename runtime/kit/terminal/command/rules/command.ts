@@ -240,9 +240,7 @@ export const CONFIG_FILES: readonly Entry[] = [
   ['<state_dir>/flasher.toml', 'configuration'],
 ]
 
-/**
- * `--config` that stands before the command goes behind it, and without any command it is `serve`.
- */
+/** `--config` before the command goes behind it; without any command it is `serve`. */
 export function completeArguments(line: CommandLine, argv: readonly string[]): readonly string[] {
   const [first] = argv
   if (first === '--version' || first === '--help' || first === '-h') return argv
@@ -265,8 +263,6 @@ function countLeadingOptions(argv: readonly string[]): number {
   }
   return index
 }
-
-// Maps faults to exit codes for the servers: `flasher-web` and `flasher-cache`.
 
 export const SUCCESS = 0
 /** Also what any surprise without a code of its own ends with. */

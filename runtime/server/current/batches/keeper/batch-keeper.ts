@@ -298,8 +298,6 @@ function findOneImage(
   return findImage(ref)?.name ?? ref.slice(0, 12)
 }
 
-// What people do to a batch: pause it, let it go on, disarm what has not begun, retry what failed.
-
 interface BatchRow {
   readonly past: string
   readonly scope: Scope

@@ -16,8 +16,6 @@ import {
 import { FLASH_EXITS } from './flash-outcome.ts'
 import { ROLES } from '#kit/web/answers/rules/rights.ts'
 
-// The commands about people who log in with a name, as a part of the command table of `flasher-web`.
-
 const PERSON = {
   value: { name: 'NAME', completes: 'nothing' },
   help: 'the name with which the person logs in',

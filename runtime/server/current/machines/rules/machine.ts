@@ -340,7 +340,6 @@ export type Machine = Readonly<z.output<typeof RecordSchema>>
 export type MachineChannel = NonNullable<Machine['channel']>
 export type PlannedFlash = NonNullable<Machine['planned_as']>
 
-/** Null where it cannot be a machine. */
 export function parseRecord(stored: unknown): Machine | null {
   const { data: machine } = RecordSchema.safeParse(stored)
   if (machine?.cycle !== UNREADABLE) return machine ?? null

@@ -45,9 +45,7 @@ export const describePlanned = (machine: Machine, image: CatalogEntry): PlannedF
   armed_by: machine.armed_by,
 })
 
-/**
- * Of this cycle, the one before, one carried over without token or run to tell, or an older one.
- */
+/** Of this cycle, the one before, one carried over without token or run, or an older one. */
 export type EndOwner = 'current' | 'before' | 'carried' | 'other'
 
 interface EndClaim {

@@ -33,9 +33,7 @@ export interface RunView {
   readonly mode: RunMode
 }
 
-/**
- * By the rulings of script and plan: no page says what the server would not do. `run` null: none.
- */
+/** By the rulings of script and plan: no page says what the server would not do. */
 export function decideState(
   machine: Machine,
   rulings: Rulings,

@@ -88,9 +88,7 @@ export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
   }
 }
 
-/**
- * Compression adds less than a 64th. A table-read image may hold more (snapshots) than its disk.
- */
+/** Compression adds under a 64th. A table-read image may hold more (snapshots) than its disk. */
 function leastBytes({ format: stored, sizeBytes }: CatalogEntry): number {
   const format = IMAGE_FORMATS.find((known) => known === stored) ?? null
   if (sizeBytes === null || stored === '' || isOutOfOrder(format)) return 0

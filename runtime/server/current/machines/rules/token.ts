@@ -20,7 +20,6 @@ export type TokenMatch = 'unproven' | 'current' | 'before'
 
 type BootTokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
 
-/** Null: none was shown. */
 export type ShownToken = Result<BootToken, TokenDefect> | null
 
 /** Null: boots carry no token. */
