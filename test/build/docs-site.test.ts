@@ -13,14 +13,14 @@ import * as assert from 'uvu/assert'
 import { $ } from 'zx'
 import { configure } from '#build/document/site.ts'
 import { renderResponse } from '#kit/web/answers/answers.ts'
-import { handbookRoute } from '#server/routes/handbook.ts'
+import { docsRoute } from '#server/routes/docs-site.ts'
 import { openBrowser } from '#test/support/browser/browser.ts'
 
 const test = suite('the documentation as a site')
 const folder = mkdtempSync(join(tmpdir(), 'flasher-docs-'))
 const site = join(folder, 'site')
 const app = new H3().get('/docs/**', async (event) =>
-  renderResponse(await handbookRoute(site).handle(event), event),
+  renderResponse(await docsRoute(site).handle(event), event),
 )
 const server = createServer(toNodeHandler(app))
 let origin = ''
@@ -79,7 +79,7 @@ test('what is no file of the site is not served', async () => {
   const page = await fetch(origin)
   assert.match(page.headers.get('content-security-policy') ?? '', "default-src 'self'")
   assert.not.match(page.headers.get('content-security-policy') ?? '', 'unsafe')
-  const absent = handbookRoute(join(folder, 'none'))
+  const absent = docsRoute(join(folder, 'none'))
   const none = new H3().get('/docs/**', (event) => absent.handle(event))
   assert.match(await (await none.request('/docs/')).text(), 'npx pnpm build:docs')
 })

@@ -13,7 +13,7 @@ import {
   peerOf,
   type PlainEvent,
 } from '#kit/web/answers/caller.ts'
-import { createLoginDoor, loginRoutes } from '#kit/web/access/login.ts'
+import { createRelogin, loginRoutes } from '#kit/web/access/login.ts'
 import { createTypedForms } from '#kit/web/access/typed-forms.ts'
 import { createPeers } from '#kit/web/http/entrance.ts'
 import type { Route } from '#kit/web/answers/route.ts'
@@ -139,7 +139,7 @@ export function createCacheServer(parts: CacheServerDependencies): {
       reach === null ? [] : makeSeenRoutes({ ...site, cache: createSeenCache(site.cache, reach) }),
     ),
     failures: { log, renderError: pages.renderError },
-    door: createLoginDoor(login),
+    relogin: createRelogin(login),
   })
   return { app, routes }
 }

@@ -21,7 +21,7 @@ export type ContextRoute<Context> = (contextOf: (event: H3Event) => Context) => 
 type Handle<Context> = (context: Context) => MaybePromise<Answer>
 type HandleForm<Context> = (context: Context, form: URLSearchParams) => MaybePromise<Answer>
 
-/** `scope`: what it takes to open or press it; all of the fleet is needed, too, where `reach` says no less. */
+/** `scope`: what it takes to open or press it; without `reach` it also takes a view of the whole fleet. */
 export const pageAt =
   <Context>(
     path: string,

@@ -7,7 +7,7 @@ import { renderErrorPage, renderLoginPage, renderTypedPage } from '#kit/web/ui/s
 import { createLayout, type NavLink, themeRoute } from '#kit/web/ui/layout.ts'
 import type { Content } from '#kit/web/ui/html.ts'
 import { renderOnward, renderRefused } from '#server/openid/provider-login.ts'
-import { HANDBOOK } from '#server/routes/handbook.ts'
+import { DOCS_PATH } from '#server/routes/docs-site.ts'
 import type { ServerPlugin, ServerViews, Site } from '#server/routes/site.ts'
 import type { ChannelViews } from '#server/updates/channel.ts'
 import type { ContextRoute } from './context-routes.ts'
@@ -53,7 +53,7 @@ export function createPages<
     assetUrl: assets.url,
     nav,
     hasKeys: true,
-    docs: HANDBOOK,
+    docs: DOCS_PATH,
     ...(find === undefined ? {} : { find }),
   })
   return {

@@ -42,10 +42,10 @@ import type {
   UpsertRefusal,
 } from './site.ts'
 import { updateRoutes } from '#server/updates/update-routes.ts'
-import { createLoginDoor, loginRoutes, type NamedLogins } from '#kit/web/access/login.ts'
+import { createRelogin, loginRoutes, type NamedLogins } from '#kit/web/access/login.ts'
 import { metricsRoutes } from './metrics-route.ts'
 import { createNotices } from '#kit/web/ui/form-notices.ts'
-import { handbookRoute } from './handbook.ts'
+import { docsRoute } from './docs-site.ts'
 import { documentRoutes } from './openapi.ts'
 import { createClientSeal, createPassedReader, createPeers } from '#kit/web/http/entrance.ts'
 import { reachOf, type Route } from '#kit/web/answers/route.ts'
@@ -124,7 +124,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...runPostRoutes(site), //            /pxe/:mac/progress /pxe/:mac/log
     ...bootFileRoutes(site), //           /boot/:name (PUT: admin)
     ...documentRoutes(site, schemas, () => routes), // /openapi.json /docs/api
-    handbookRoute(), //                   /docs/
+    docsRoute(), //                   /docs/
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
     ...loginRoutes(login), //             / /ui /ui/login /ui/logout
@@ -140,7 +140,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     reachOf,
     narrow: createNarrowing((bounds) => makeSeenRoutes(scopeSite(site, bounds))),
     confirmRead: options.confirmRead,
-    door: createLoginDoor(login),
+    relogin: createRelogin(login),
     failures: {
       log,
       renderError: (view, event) => renderFailure(site, views, view, event),

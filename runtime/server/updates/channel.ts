@@ -87,7 +87,7 @@ export function createChannel(parts: ChannelDependencies) {
   let keptAt = parts.now().getTime()
   let sweeper: NodeJS.Timeout | null = null
   let isClosed = false
-  /** Nobody is told of changes while nobody looks. */
+  /** It listens to changes only while a page is open. */
   let stopListening: (() => void) | null = null
 
   function leave(key: string, view: SharedView, subscriber: Subscriber): void {

@@ -56,20 +56,20 @@ interface LoginDependencies {
 }
 
 /** What a form meets whose session has ended. */
-export interface LoginDoor {
+export interface Relogin {
   /** Whether somebody was logged in here with this browser. */
-  knows(event: H3Event): boolean
+  wasLoggedIn(event: H3Event): boolean
   /** `form` null: nothing was typed; `lost`: it cannot be kept. */
-  turnAway(event: H3Event, form: URLSearchParams | 'lost' | null): Answer
+  askAgain(event: H3Event, form: URLSearchParams | 'lost' | null): Answer
 }
 
 /** `site` is that of `loginRoutes`. */
-export function createLoginDoor(site: LoginDependencies): LoginDoor {
+export function createRelogin(site: LoginDependencies): Relogin {
   const { typed } = site
   const show = createShow(site)
   return {
-    knows: (event) => typed.recall(event) !== null,
-    turnAway(event, form) {
+    wasLoggedIn: (event) => typed.recall(event) !== null,
+    askAgain(event, form) {
       const who = typed.recall(event)
       const isKept = who !== null && form instanceof URLSearchParams
       const ended = isKept ? typed.seal(event, who, form) : ''

@@ -11,7 +11,7 @@ import {
 } from './body.ts'
 import { answerFailure, type FailureContext, isPage, refuse, wantsPage } from '../answers/faults.ts'
 import type { Guard } from '../access/guard.ts'
-import type { LoginDoor } from '../access/login.ts'
+import type { Relogin } from '../access/login.ts'
 import { LIMITS } from '../answers/limits.ts'
 import { boundsOf, type Peer, type RecordTime } from '../answers/caller.ts'
 import { createRepeatedForms, type RepeatedForms } from './repeated-forms.ts'
@@ -35,7 +35,7 @@ interface AppDependencies {
   /** Waited for before any route but the open ones is handled; absent: none waits. */
   readonly confirmRead?: (() => MaybePromise<unknown>) | undefined
   /** Shows the login page to forms whose session has ended, with what was typed; absent: they are sent there. */
-  readonly door?: LoginDoor
+  readonly relogin?: Relogin
   /** What is thrown where no route takes a request; a 404 or 405 unless said. */
   explainAbsence?(event: H3Event): Error
 }
@@ -86,7 +86,7 @@ function identifyCaller(event: H3Event, { findPeer, guard }: AppDependencies): v
 function guarded(
   route: Route,
   method: Method | 'HEAD',
-  { guard, findPeer, timeRoute, confirmRead, narrow, reachOf, door }: AppDependencies,
+  { guard, findPeer, timeRoute, confirmRead, narrow, reachOf, relogin }: AppDependencies,
   reading: Reading,
 ) {
   const isSafe = method === 'GET' || method === 'HEAD'
@@ -112,10 +112,10 @@ function guarded(
     return null
   }
   /** A form whose session has ended is shown again after the login. */
-  const turn = (turned: Answer, taken: Route, event: H3Event): MaybePromise<Response> =>
-    event.req.method === 'POST' && door?.knows(event) === true
+  const sendAway = (turned: Answer, taken: Route, event: H3Event): MaybePromise<Response> =>
+    event.req.method === 'POST' && relogin?.wasLoggedIn(event) === true
       ? after(readTyped(taken, event, reading), (form) =>
-          respond(door.turnAway(event, form), event),
+          respond(relogin.askAgain(event, form), event),
         )
       : respond(turned, event)
   return (event: H3Event): MaybePromise<Response> => {
@@ -125,7 +125,7 @@ function guarded(
       context.recordTime = time
     }
     const turned = route.isForAnyHost ? null : admit(event, route)
-    if (turned !== null) return turn(turned, route, event)
+    if (turned !== null) return sendAway(turned, route, event)
     const { caller } = context
     const bounds = caller === undefined ? null : boundsOf(caller)
     const taken = narrow === undefined || bounds === null ? route : narrow(route, bounds)

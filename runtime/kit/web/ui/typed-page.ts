@@ -55,7 +55,7 @@ export function fillPage(page: string, typed: TypedForm): string | null {
   for (const child of childNodes.slice()) {
     tree.insertBefore(tree.getParentNode(after) ?? parent, child, after)
   }
-  show(form)
+  reveal(form)
   for (const node of listElements(document)) keepNewline(node)
   return serialize(document)
 }
@@ -79,8 +79,8 @@ function isSame(control: Element, fields: TypedForm['fields']): boolean {
   return fields.some((field) => field[0] === name && field[1] === value)
 }
 
-/** What encloses the form is opened. */
-function show(form: Element): void {
+/** Opens what encloses the form. */
+function reveal(form: Element): void {
   setAttribute(form, 'data-dirty', '')
   let node: Node | null = form
   while (node !== null && tree.isElementNode(node)) {
@@ -111,28 +111,38 @@ function fillControls(controls: readonly Element[], { fields, lost: unkept }: Ty
   const lost: string[] = []
   for (const control of controls) {
     const name = attributeOf(control, 'name')
-    // What was not kept stays as it is stored.
-    if (name === null || unkept.includes(name)) continue
+    // What was not kept, or could not be sent, stays as it is stored.
+    if (name === null || unkept.includes(name) || isDisabled(control)) continue
     if (attributeOf(control, 'type') !== 'password') fillControl(control, (one) => take(name, one))
     else if (take(name)) lost.push(name)
   }
   return { left: left.filter(isLeft), lost }
 }
 
+const isDisabled = (control: Element): boolean => attributeOf(control, 'disabled') !== null
+
 type Take = (wanted?: string) => string | undefined
 
 function fillControl(control: Element, take: Take): void {
   if (control.tagName === 'textarea') return fillText(control, take())
   if (control.tagName === 'select') {
-    for (const option of listElements(control).filter(({ tagName }) => tagName === 'option')) {
-      const value = attributeOf(option, 'value') ?? textOf(option)
-      setAttribute(option, 'selected', take(value) === undefined ? null : '')
-    }
-    return
+    return fillSelect(control, take)
   }
   if (control.tagName !== 'input') return
   const name = attributeOf(control, 'name') ?? ''
   fillInput(control, name, attributeOf(control, 'type') ?? 'text', take)
+}
+
+/** What is offered no more changes nothing: the browser would select the first option. */
+function fillSelect(control: Element, take: Take): void {
+  const options = listElements(control).filter(({ tagName }) => tagName === 'option')
+  const chosen = options.filter(
+    (option) => take(attributeOf(option, 'value') ?? textOf(option)) !== undefined,
+  )
+  if (chosen.length === 0) return
+  for (const option of options) {
+    setAttribute(option, 'selected', chosen.includes(option) ? '' : null)
+  }
 }
 
 function fillInput(control: Element, name: string, type: string, take: Take): void {

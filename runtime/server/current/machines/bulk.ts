@@ -261,11 +261,11 @@ async function handle(context: CurrentContext, form: URLSearchParams): Promise<A
     askAboutMany(context, { action, parameters, verdicts }, form)
   if (question !== null) return await show(question)
   const { batch, rows } = await execute(context, action, parameters, verdicts, form)
-  return await show(renderResult(action, rows, form, batch, renderUndo(context, batch)))
+  return await show(renderResult(action, rows, form, batch, renderBatchUndo(context, batch)))
 }
 
 /** For a minute after it. */
-function renderUndo({ site }: CurrentContext, batch: string | null): Content {
+function renderBatchUndo({ site }: CurrentContext, batch: string | null): Content {
   const count = batch === null ? 0 : site.fleet.listUndoable(batch).length
   return batch === null || count === 0
     ? null

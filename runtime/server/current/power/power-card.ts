@@ -27,8 +27,7 @@ import { renderBmcForm, type BmcFormContent } from './bmc-form.ts'
 export const hasPower = ({ services }: CurrentContext): boolean =>
   services.config.current().power.networks.length > 0
 
-/** Where the networks of BMCs are missing, the field for them stands where they are missed. */
-export const ALLOWED = 'networks'
+export const NETWORKS_FIELD = 'networks'
 
 /** Null: no power is controlled here, and this caller cannot change that. */
 export function renderPowerCard(
@@ -70,7 +69,7 @@ function renderOff(
   const { config } = context.services
   const isFixed = config.originOf('power', 'networks')?.by === 'environment'
   if (isFixed || !context.site.mayOpen(context.event, path, 'POST')) return null
-  const typed = notice?.typed[ALLOWED]
+  const typed = notice?.typed[NETWORKS_FIELD]
   const hint = `Addresses and ranges such as 10.0.5.0/24, separated by commas.${
     reported === null ? '' : ` This machine reports a BMC at ${reported}.`
   }`
@@ -84,7 +83,7 @@ function renderOff(
       </p>
       <form method="post" action="${path}">
         ${textField({
-          name: ALLOWED,
+          name: NETWORKS_FIELD,
           label: 'Networks of your BMCs',
           value: typed ?? '',
           hint,

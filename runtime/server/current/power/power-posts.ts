@@ -20,7 +20,7 @@ import { parseBmcForm, readBmcForm, typedBmc } from './bmc-form.ts'
 import { saveSettings } from '#server/current/assembly/configuration.ts'
 import { recordSettingsEvent } from '#server/pages/settings/file-posts.ts'
 import {
-  ALLOWED,
+  NETWORKS_FIELD,
   chooseBoot,
   isCut,
   parseChoice,
@@ -110,11 +110,15 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
 
 async function allow(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { mac } = await find(context)
-  const text = form.get(ALLOWED) ?? ''
+  const text = form.get(NETWORKS_FIELD) ?? ''
   const saved = await saveSettings(context.services, { 'power.networks': text })
   if (!saved.ok) {
     const { error } = saved.refusal
-    return context.goBack(machinePath(mac), { error, typed: { [ALLOWED]: text }, anchor: 'power' })
+    return context.goBack(machinePath(mac), {
+      error,
+      typed: { [NETWORKS_FIELD]: text },
+      anchor: 'power',
+    })
   }
   const summary = 'The networks of BMCs were changed'
   await recordSettingsEvent(context, 'settings.power.updated', summary, saved.value)

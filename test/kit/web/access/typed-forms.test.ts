@@ -104,6 +104,7 @@ const PAGE = `<!doctype html><html><body><form method="post" action="/ui/other">
 <input type="password" name="p"><input type="file" name="up"><input type="checkbox" name="c" checked>
 <input type="checkbox" name="d" value="1"><input type="checkbox" name="d" value="2" checked>
 <input type="radio" name="r" value="x" checked><input type="radio" name="r" value="y">
+<select name="gone"><option>first</option><option selected>second</option></select><input type="checkbox" name="off" checked disabled>
 <select name="s"><option selected>one<option value="2">two</select><textarea name="t">
 stored</textarea></form></details><textarea name="late" form="f"></textarea></body></html>`
 
@@ -116,6 +117,7 @@ test('each kind of field is filled in as it was typed, also with what looks like
     ['d', '1'],
     ['r', 'y'],
     ['s', '2'],
+    ['gone', 'third'],
     ['t', '\r\n</textarea><b>&amp;'],
     ['late', 'of the form, too'],
     ['added', 'by a script'],
@@ -138,6 +140,9 @@ test('each kind of field is filled in as it was typed, also with what looks like
     '<textarea name="late" form="f">of the form, too</textarea>',
     'Type these again: secrets, p.',
     '<pre>by a script</pre>',
+    '<pre>third</pre>',
+    '<option>first</option><option selected="">second</option>',
+    'name="off" checked="" disabled="">',
     'id="f" data-dirty=""',
   ]) {
     assert.ok(filled.includes(part), `${part}\n${filled}`)

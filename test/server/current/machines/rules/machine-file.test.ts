@@ -198,7 +198,7 @@ test('the action changes name and labels alone, and only what is as it was', () 
   assert.is(ACTIONS.name.check({ labels: ['x'] }, 2), null)
 })
 
-test('a name that another machine has afterwards is told, whoever had it first', () => {
+test('two machines that would have one name are named, whichever had it first', () => {
   const [one, two, three] = ['01', '02', '03'].map((end) => asMac(`52:54:00:00:00:${end}`))
   assert.ok(one !== undefined && two !== undefined && three !== undefined)
   const fleet = [

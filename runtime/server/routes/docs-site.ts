@@ -10,7 +10,7 @@ import { refuse } from '#kit/web/answers/faults.ts'
 import { answerFile } from '#kit/web/answers/file-answer.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 
-export const HANDBOOK = '/docs/'
+export const DOCS_PATH = '/docs/'
 /** Where `build:docs` makes it in a checkout, and where packages and images have it. */
 const FOLDER = fileURLToPath(new URL('../../../dist/docs', import.meta.url))
 const ABSENT =
@@ -32,7 +32,7 @@ const KEPT = 'public, max-age=31536000, immutable'
 
 type FileRoute = Route & { handle(event: H3Event): Promise<Answer> }
 
-export function handbookRoute(folder: string = FOLDER): FileRoute {
+export function docsRoute(folder: string = FOLDER): FileRoute {
   let listed: ReadonlySet<string> | null = null
   let listedAt = -Infinity
   /** It may be made anew while the server runs. */
@@ -46,7 +46,7 @@ export function handbookRoute(folder: string = FOLDER): FileRoute {
     path: '/docs/**',
     access: 'open',
     async handle(event: H3Event) {
-      const name = event.url.pathname.slice(HANDBOOK.length) || 'index.html'
+      const name = event.url.pathname.slice(DOCS_PATH.length) || 'index.html'
       const files = await list(name)
       if (files === null) throw refuse(404, ABSENT)
       const place = path.join(folder, name)
