@@ -33,11 +33,7 @@ export const FEATURES = {
   capture: 'capture',
   diskId: 'disk-id',
   sources: 'sources',
-  peers: 'peers',
 } as const
-
-/** The TCP port at which a machine hands pieces of an image on to its neighbours. */
-export const PEER_PORT = 8082
 
 /** exFAT labels hold only 11 characters, so the label is shorter than the partition's name. */
 export const IMAGES_PARTITION = { name: 'FLASHER_IMAGES', label: 'FLASHER_IMG' } as const

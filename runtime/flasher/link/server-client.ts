@@ -123,8 +123,6 @@ export function createServerClient(options: ServerClientOptions) {
     /** The answer is unchecked, and handed out once. */
     fetchFirstBoot: (given: string, time = once) =>
       insist(() => post('/first-boot', { token: given }), time),
-    /** The answer is unchecked. */
-    askPeers: (reader: object) => post('/peers', reader),
     sendProgress: (report: ProgressPost) => send('/progress', report),
     /** Plain text; the server keeps the tail. */
     sendLog: (run: string, text: string) => send(`/log?run=${encodeURIComponent(run)}`, text),

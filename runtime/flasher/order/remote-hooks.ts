@@ -21,7 +21,6 @@ import {
 import type { FlashEvent, FlashPlan } from '#engine/flash/rules/flash-plan.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import type { RunMode, ProgressPost } from '#engine/inventory/rules/run.ts'
-import type { PeerPaths } from '#flasher/link/peer-window.ts'
 import { settle, untilAborted } from '#kit/host/watch.ts'
 import {
   reportPhase,
@@ -249,8 +248,6 @@ export interface RemoteDependencies {
   /** UEFI's variable `SecureBoot`; absent: the kernel's file. */
   readonly secureBoot?: string
   readonly times?: Partial<RemoteTimes>
-  /** Absent: the places of a live system. */
-  readonly peerPaths?: PeerPaths
 }
 
 interface HookDependencies extends Omit<RemoteDependencies, 'disks'> {

@@ -14,7 +14,6 @@ import {
   decideTimes,
 } from './remote-hooks.ts'
 import {
-  findAtCache,
   findDisk,
   findRenewed,
   parsePlan,
@@ -33,7 +32,6 @@ import {
   chooseDisk,
   type DiskChoice,
 } from './rules/flash-choice.ts'
-import type { PeerWindow } from '#flasher/link/peer-window.ts'
 import { type SurveyedDisk, listInventory } from '#engine/disk/rules/disk.ts'
 import { readPathNames } from '#engine/disk/sticks.ts'
 import {
@@ -252,46 +250,15 @@ async function flash(plan: NamedFlash, session: Following): Promise<RemoteOutcom
   await given.marks.mark('auto-flash starting')
   const { path } = disk.value
   const chosen = chooseOrdered(plan, machine.choose(path) ?? { path })
-  await using peers = await joinPeers(plan, session)
-  const choice = {
-    ...chosen,
-    firstBoot: firstBoot.value,
-    ...(peers === null ? {} : { sources: [peers.source, ...(plan.sources ?? [])] }),
-  }
+  const choice = { ...chosen, firstBoot: firstBoot.value }
   machine.say(
     `Flashing ${choice.image.name} to ${renderDisk(disk.value)}, as the server requested.`,
   )
-  const following = peers === null ? hooks : { ...hooks, onEvent: renameFor(hooks, peers) }
-  const { end, notice } = await screen.runFlash(choice, following)
+  const { end, notice } = await screen.runFlash(choice, hooks)
   if (end.kind !== 'done') return open(session, renderFailure(end))
   if (notice !== null) return open(session, notice)
   return await restart(session, 'flash complete; rebooting')
 }
-
-/** Null: no neighbours, or the image cannot be read through them. */
-async function joinPeers(
-  plan: NamedFlash,
-  { machine, given }: Following,
-): Promise<PeerWindow | null> {
-  const { peers, sha256 } = plan
-  if (peers !== true || sha256 === null) return null
-  const { openPeerWindow } = await import('#flasher/link/peer-window.ts')
-  const { client } = machine
-  const { env, signal, peerPaths: places = {} } = given
-  return await openPeerWindow({
-    location: findAtCache(plan),
-    sha256,
-    client,
-    env,
-    signal,
-    places,
-  })
-}
-
-const renameFor =
-  ({ onEvent }: Hooks, { rename }: PeerWindow): Hooks['onEvent'] =>
-  (event, ...about) =>
-    onEvent(rename(event), ...about)
 
 /** After a longer absence the other sources are used. */
 const RENEWAL_MS = 5000

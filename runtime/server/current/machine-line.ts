@@ -38,7 +38,6 @@ import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './machines/r
 import type { CatalogEntry, CatalogSnapshot } from '#engine/catalog/rules/catalog.ts'
 import type { FollowedCatalog } from '#engine/catalog/catalogs.ts'
 import { replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
-import { findNeighbourhood } from '#fleet/peers/rules/chain.ts'
 import { listSources } from '#engine/catalog/rules/near-caches.ts'
 import type { QueuePosition } from './machines/rules/queue.ts'
 import {
@@ -162,15 +161,14 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       // A plan with a ticket differs each time.
       const tickets = issueTickets(site, plan, after, contact)
       const sources = features.sources === true ? nameSources(site, plan, machine, contact) : []
-      const hasPeers = features.peers === true && isPeered(site, plan, machine, contact)
-      const near = renderNear(sources, hasPeers)
+      const near = renderNear(sources)
       return {
         machine: after,
         events: events.describePlanned(machine, ruling),
         slot: mode === 'flash' ? 'planned' : 'released',
         plan:
           tickets === null
-            ? keepPlan(machine.mac, [baseUrl, hasPeers, ...Object.values(plan), ...sources], () =>
+            ? keepPlan(machine.mac, [baseUrl, ...Object.values(plan), ...sources], () =>
                 renderPlan(plan, baseUrl, near),
               )
             : renderPlan(plan, baseUrl, { ...near, ...tickets }),
@@ -254,22 +252,8 @@ function nameSources(
   )
 }
 
-const renderNear = (sources: readonly string[], hasPeers: boolean) => ({
-  ...(sources.length === 0 ? {} : { sources: sources.map((url) => ({ url })) }),
-  ...(hasPeers ? ({ peers: true } as const) : {}),
-})
-
-/** Whether it shares the image of its plan with machines of its site. */
-function isPeered(
-  { settings, cacheUrl }: LineDependencies,
-  plan: Plan,
-  { labels }: Machine,
-  { ip }: Contact,
-): boolean {
-  if (plan.mode !== 'flash') return false
-  const rules = { peers: settings().peers, cacheUrl: cacheUrl() }
-  return findNeighbourhood(plan.image, { ip, labels }, rules) !== null
-}
+const renderNear = (sources: readonly string[]) =>
+  sources.length === 0 ? {} : { sources: sources.map((url) => ({ url })) }
 
 type KeepScript = ReturnType<typeof createKeptAnswers<string>>
 

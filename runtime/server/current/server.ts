@@ -61,7 +61,6 @@ import { backupRoutes } from './backups/backup-routes.ts'
 import { createWaitingCaptures } from './captures/waiting-captures.ts'
 import { createChannelResource } from './channels/channels.ts'
 import { firstBootRoutes } from './first-boot/template-routes.ts'
-import { peerRoutes } from './images/peers.ts'
 import { proofRoutes } from './runs/proof.ts'
 import { powerRoutes } from './power/power-routes.ts'
 import { powerSettingRoutes } from './power/power-settings.ts'
@@ -209,7 +208,6 @@ function listRoutes(
     ...imageRoutes(site, { assets, media: () => findMedia(settings()) }),
     ...firstBootRoutes(site, { ...state, ...rules, proof: () => settings().proof }),
     ...proofRoutes(site, { proofs: watch.proof, ...rules }),
-    ...peerRoutes(site, rules),
     ...cacheRoutes(site),
     ...captureRoutes(site),
     ...createChannelResource(site, state.channels).routes(),
@@ -319,11 +317,10 @@ function createRules(
     ...near,
     isPaused: state.batches.isPaused,
     isPast: createOrderClock({ fleet: state.machines.peekAll(), ...clockOf(given) }).isPast,
-    settings: config.derive(({ pxe, flash: { delta }, sources: { caches }, peers }) => ({
+    settings: config.derive(({ pxe, flash: { delta }, sources: { caches } }) => ({
       ...pxe,
       delta,
       caches,
-      peers,
     })),
     hasRun: (mac) => state.runs.findRunning(mac) !== null,
     bootKey: deriveSecret(secret, 'boot tokens'),

@@ -117,7 +117,7 @@ test('everything is sent as the server wants it, with the token', async () => {
   await client.sendFailure('no such disk')
   const at = `/lab/pxe/${MAC}`
   assert.equal(seen, [
-    `GET ${at}/plan?features=first-boot,capture,disk-id,sources,peers - Bearer boot.token `,
+    `GET ${at}/plan?features=first-boot,capture,disk-id,sources - Bearer boot.token `,
     `POST ${at}/log?run=aaaaaaaa-1 text/plain; charset=utf-8 Bearer boot.token first\nlast\n`,
     `POST ${at}/done - Bearer boot.token `,
     `POST ${at}/status application/json Bearer boot.token {"status":"failed","reason":"no such disk"}`,

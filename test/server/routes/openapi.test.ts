@@ -45,15 +45,6 @@ const MACHINE = '52:54:00:12:34:56'
 /** Another one for each operation: some put it on record. */
 const UNKNOWN = '52:54:00:99:99:'
 
-/** A machine that asks for its neighbours. */
-const READER = {
-  visit: '6f1c9f4e-6f0e-4d0c-9d6a-0b8c1f6f8a11',
-  sha256: '0'.repeat(64),
-  read_bytes: 0,
-  window_bytes: 0,
-  serves: false,
-}
-
 /** Each is sent to every operation. */
 const PROBES: readonly Probe[] = [
   { isAnonymous: true },
@@ -75,7 +66,6 @@ const PROBES: readonly Probe[] = [
   { headers: JSON_TYPE, body: '{"status":"done"}', named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"disks":[]}', named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"name":"x.img.zst"}', named: UNKNOWN },
-  { headers: JSON_TYPE, body: JSON.stringify(READER), named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"name":"x","scopes":["read"]}' },
   { headers: { 'content-type': 'image/png' }, body: 'x' },
   { headers: { ...JSON_TYPE, 'content-encoding': 'gzip' }, body: '{}' },

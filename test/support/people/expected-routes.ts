@@ -32,7 +32,6 @@ open:
   /pxe/:mac/first-boot GET POST
   /pxe/:mac/inventory POST
   /pxe/:mac/log POST
-  /pxe/:mac/peers POST
   /pxe/:mac/plan GET
   /pxe/:mac/progress POST
   /pxe/:mac/provision/:name GET

@@ -9,7 +9,7 @@ const JUDGED = [
   'engine/first-boot/rules/cidata',
   'extending|runner.*|shell',
   'flasher/(link|live-system|order)/[\\w-]+',
-  'flasher/(commands/push|link/rules/peer-config|cli|wizard/screens/(machine-code|program))',
+  'flasher/(commands/push|cli|wizard/screens/(machine-code|program))',
   'fleet/(boot/rules/dhcp|machine/rules/list-budget)',
   'kit/(foundation/(ssh-signature|system-error|system-text)|net/rules/mac-spellings)',
   'kit/terminal/(command/(completion|manual)|text/server-log)',

@@ -6,7 +6,6 @@ import * as assert from 'uvu/assert'
 import { z } from 'zod'
 import { readPartFile, ROOT_OFFSET, SEED_FOLDER } from '#test/support/disk/first-boot-image.ts'
 import { checkFileSystem, readLastPartition, readSize } from '#test/support/disk/growing-images.ts'
-import { LAB_ADDRESS } from '#test/support/http/namespace.ts'
 import { LAB_MAC } from '#test/support/server/lab.ts'
 import { waitForEnd } from '#test/support/vm/pxe-flash.ts'
 import { changeMiddle, readContent } from '#test/support/vm/snapshot/story-images.ts'
@@ -18,10 +17,9 @@ import {
   type StoryRow,
 } from '#test/support/vm/snapshot/told-stories.ts'
 
-/** Neighbours hand images on, disks are compared where that can be, and one machine is flashed at a time. */
+/** Disks are compared where that can be, and one machine is flashed at a time. */
 const stories = createStories('stories of plans', {
   FLASHER_FLASH_DELTA: 'true',
-  FLASHER_PEERS_ENABLED: 'true',
   FLASHER_PXE_MAX_FLASHES: '1',
 })
 
@@ -78,22 +76,6 @@ const ROWS: readonly StoryRow[] = [
     before: waitInLine,
     result: 'done',
     content: ['image'],
-  },
-  {
-    title: 'the image comes through the nginx of its own where machines hand it on',
-    disks: [VIRTIO],
-    image: 'framed',
-    result: 'done',
-    content: ['image'],
-    async after(story) {
-      const [run] = await story.readRuns()
-      // The own nginx is never named; a plan without neighbours would name no source.
-      assert.equal(
-        run?.sources?.map(({ name }) => name),
-        [`http://${LAB_ADDRESS}:8081`],
-      )
-      assert.ok((run?.sources?.[0]?.bytes ?? 0) > 1 << 20)
-    },
   },
   {
     title: 'a disk that has nearly the same image gets only what differs',

@@ -74,6 +74,6 @@ export interface NearMachine {
 }
 
 /** Labels ignore case. */
-export const isAt = ({ ip, labels }: NearMachine, site: string): boolean =>
+const isAt = ({ ip, labels }: NearMachine, site: string): boolean =>
   labels.some((label) => label.toLowerCase() === site.toLowerCase()) ||
   (ip !== null && isAddressIn(ip, site))

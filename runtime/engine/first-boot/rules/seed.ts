@@ -263,7 +263,6 @@ export interface LiveFeatures {
   /** Knows disks by WWN, EUI and place; null: it announces nothing. */
   readonly diskId: boolean | null
   readonly sources?: boolean
-  readonly peers?: boolean
 }
 
 export const NO_FEATURES: LiveFeatures = {
@@ -271,7 +270,6 @@ export const NO_FEATURES: LiveFeatures = {
   capture: false,
   diskId: null,
   sources: false,
-  peers: false,
 }
 
 /** `?features=first-boot,capture`. Hostile; unknown names are skipped. */
@@ -283,7 +281,6 @@ export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeat
     capture: names.includes(FEATURES.capture),
     diskId: names.includes(FEATURES.diskId),
     sources: names.includes(FEATURES.sources),
-    peers: names.includes(FEATURES.peers),
   }
 }
 

@@ -85,14 +85,13 @@ function readFlash(fields: Fields): Result<PlannedOrder, string> {
 const MAX_SOURCES = 8
 
 /** Skips invalid ones: `image` alone is enough. */
-function readSources({ sources, peers }: Fields): Pick<NamedFlash, 'sources' | 'peers'> {
-  const near = peers === true ? ({ peers } as const) : {}
-  if (!Array.isArray(sources)) return near
+function readSources({ sources }: Fields): Pick<NamedFlash, 'sources'> {
+  if (!Array.isArray(sources)) return {}
   const urls = sources.slice(0, MAX_SOURCES).flatMap((source: unknown) => {
     const url = isRecord(source) ? source['url'] : undefined
     return isText(url, MAX_ADDRESS) && isRemote(url) ? [url.trim()] : []
   })
-  return urls.length === 0 ? near : { ...near, sources: urls }
+  return urls.length === 0 ? {} : { sources: urls }
 }
 
 const readMark = ({ any_content: mark }: Fields) => (mark === true ? { anyContent: true } : {})
@@ -176,15 +175,6 @@ export function findRenewed(
 /** The address without its signature. */
 const nameFile = (address: string): string => address.split('?', 1)[0] ?? ''
 
-/** Only of a cache: addresses of a bucket are signed, and those of a registry lead elsewhere. */
-export const findAtCache = ({
-  image,
-  sources = [],
-}: Pick<NamedFlash, 'image' | 'sources'>): string =>
-  sources.find((address) => pathEnd(address) === pathEnd(image)) ?? image
-
-const pathEnd = (address: string): string => nameFile(address).split('/').slice(-2).join('/')
-
 /** The refusal lists the disks. */
 export function findDisk(
   disks: readonly InventoryDisk[],
@@ -248,8 +238,6 @@ export interface OrderedFlash {
   readonly image: string
   /** Asked for the same image first, in this order. */
   readonly sources?: readonly string[]
-  /** Neighbours read the same image; the server says where they are. */
-  readonly peers?: true
   /** As `target_disk_serial` spells it; null: the only disk that needs no question. */
   readonly disk: string | null
   /** What the disk was when picked by another name than its serial number. */

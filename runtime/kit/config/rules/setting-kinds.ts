@@ -400,14 +400,3 @@ export const siteCaches = listOf(
   },
   /[\n,]+/,
 )
-
-/** The first one that a machine is in counts. */
-export const nearSites = listOf(
-  nearSite,
-  {
-    most: 1000,
-    wants: 'a list of networks and labels like 10.1.0.0/24; rack a',
-    example: '10.1.0.0/24; rack a',
-  },
-  /[\n,;]+/,
-)

@@ -258,8 +258,6 @@ export const SECTIONS = {
   withcache: 'The cache service, which holds the images.',
   sources: 'Where else machines fetch images.',
   s3: 'What opens the buckets of `s3://` images ([cache.md](cache.md#images-in-a-bucket)).',
-  peers:
-    'Whether machines of a site hand images on to each other ([cache.md](cache.md#machines-that-hand-images-on)).',
   cache: 'Read by `flasher-cache`, from the same files.',
   boot: 'Which release of the live environment machines boot.',
   releases: 'Where releases are.',

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
-import { findDisk, findRenewed, findAtCache, parsePlan } from '#flasher/order/rules/plan.ts'
+import { findDisk, findRenewed, parsePlan } from '#flasher/order/rules/plan.ts'
 import { renderPlan } from '#server/current/machines/rules/plan.ts'
 
 const test = suite('a plan as an order')
@@ -182,16 +182,6 @@ test('an address is renewed by a newer plan of the same bytes alone', () => {
   assert.is(findRenewed(plan, newer(null, fresh), location), null)
   assert.is(findRenewed(plan, newer(digest, 'https://s3/lab/b.img?x'), location), null)
   assert.is(findRenewed(plan, order({ mode: 'exit' }), location), null)
-})
-
-test('neighbours read from caches alone', () => {
-  const image = 'http://c:8081/b/dG9r/a.img'
-  const near = 'http://n/images/b/dG9r/a.img?sha256=1'
-  const elsewhere = ['https://s3/lab/a.img?X-Amz-Signature=1', 'oras://r/lab/disk@sha256:1']
-  const blob = 'http://r/v2/lab/disk/blobs/sha256:1'
-  assert.is(findAtCache({ image, sources: [...elsewhere, near, blob] }), near)
-  assert.is(findAtCache({ image, sources: [...elsewhere, blob] }), image)
-  assert.is(findAtCache({ image }), image)
 })
 
 test.run()

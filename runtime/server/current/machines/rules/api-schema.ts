@@ -30,7 +30,6 @@ const FlatPlanSchema = z.object({
   size_bytes: z.int().optional(),
   register_uefi_boot: z.boolean().optional(),
   sources: z.array(z.object({ url: z.url() })).optional(),
-  peers: z.literal(true).optional(),
   first_boot: z.object({ url: z.url(), token: z.string() }).optional(),
   source_disk_serial: z.string().optional(),
   source_disk: PickedDiskSchema.optional(),

@@ -217,8 +217,6 @@ type PlanTickets = {
 
 interface PlanExtras extends PlanTickets {
   readonly sources?: readonly { readonly url: string }[]
-  /** Present: neighbours read the same image, and it may ask where they are. */
-  readonly peers?: true
 }
 
 /** The flat object of the deployed clients, which also holds itself under `plan`. */

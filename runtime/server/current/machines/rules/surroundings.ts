@@ -16,7 +16,6 @@ export interface PxeRules {
   readonly armed_hours?: number
   readonly delta?: boolean
   readonly caches?: readonly string[]
-  readonly peers?: { readonly enabled: boolean; readonly sites: readonly string[] }
   /** Which machines must prove that this server booted them. */
   readonly tokens: TokenPolicy
 }

@@ -1,6 +1,5 @@
 /** Current line: every setting of `flasher-web`, with its title, group, kind, default and meaning ("Configuration"). */
 import * as kinds from '#kit/config/rules/setting-kinds.ts'
-import { nearSites } from '#kit/config/rules/setting-kinds.ts'
 import {
   listForeignSections,
   settingOf,
@@ -122,23 +121,6 @@ export const SETTINGS = {
   },
   sources: SOURCE_SETTINGS,
   s3: S3_SETTINGS,
-  peers: {
-    enabled: setting({
-      title: 'Machines hand images on',
-      topic: 'upstream',
-      help: 'Whether machines that are flashed at the same time read the image from each other, so that it leaves the cache about once for ten of them. Only images with an index (`flasher pack`) from a cache service without TLS.',
-      kind: toggle,
-      fallback: false,
-    }),
-    sites: setting({
-      title: 'Sites that hand images on',
-      topic: 'upstream',
-      help: 'The networks and labels whose machines are near each other, separated by `;`.',
-      kind: nearSites,
-      fallback: [],
-      fallbackWords: 'the 256 IPv4 addresses around each machine',
-    }),
-  },
   cache: CACHE_SETTINGS,
   ...RELEASE_SETTINGS,
   flash: {
