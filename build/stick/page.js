@@ -49,7 +49,7 @@ const renderTime = (seconds) =>
 /** Counts what is written and what is read back: each byte twice. */
 function createMeter(total) {
   const began = performance.now()
-  let [done, shown] = [0, 0]
+  let [done, shown] = [0, -Infinity]
   return (bytes, doing) => {
     done += bytes
     const now = performance.now()

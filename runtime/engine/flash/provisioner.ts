@@ -148,7 +148,7 @@ type Cijoe = Extract<Provisioning, { mode: 'cijoe' }>
  * The workflow and all that it starts end together: with it (they are in a process namespace of their
  * own), on abort, and when we are killed. Nothing is left that could keep the mount busy.
  */
-const TOGETHER = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', '--']
+const TOGETHER = 'unshare --pid --fork --kill-child --mount-proc --propagation slave --'.split(' ')
 const WITH_US = ['setpriv', '--pdeathsig', 'KILL', '--']
 
 /** Fault `provision-failed` where the workflow fails or there is nothing to give it. */

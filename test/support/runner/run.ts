@@ -151,6 +151,10 @@ const slots = {
   boots: Math.max(1, Math.floor(cores / 2)),
 }
 
+/** A program that copies all mounts would keep the disks of other tests in use. */
+const OWN_MOUNTS = ['unshare', '--mount', '--']
+const within = spawnSync('unshare', ['--mount', 'true']).status === 0 ? OWN_MOUNTS : []
+
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -237,7 +241,7 @@ async function runFiles(job: Job, slot: Slot): Promise<Outcome> {
   // Node itself holds them to it: no file is written, no process started, no connection opened.
   const held = job.isPure ? ['--permission', '--allow-fs-read=*', '--no-warnings'] : []
   const code = await runWatched({
-    command: [process.execPath, ...held, ...explained, program, folder, ...job.files],
+    command: [...within, process.execPath, ...held, ...explained, program, folder, ...job.files],
     // Else bash would run its user's `.bashrc` for each command that gets its input through a socket.
     environment: { ...slot.environment, SHLVL: '2', PATH: withOurNode(process.env['PATH'] ?? '') },
     // A guest has only so long to boot, whatever runs beside it.

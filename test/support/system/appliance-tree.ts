@@ -13,9 +13,13 @@ folder=$1 checkout=$2 node=$3
 shift 3
 mount -t tmpfs tmpfs "$folder"
 chmod 755 "$folder"
+# Others than its owner need not be able to look into the checkout's own folder.
 mkdir "$folder/checkout"
-mount --bind "$checkout" "$folder/checkout"
-touch "$folder/node"
+touch "$folder/node" "$folder/checkout/package.json"
+for part in package.json appliance node_modules overlays runtime; do
+  [ ! -d "$checkout/$part" ] || mkdir "$folder/checkout/$part"
+  mount --bind "$checkout/$part" "$folder/checkout/$part"
+done
 mount --bind "$node" "$folder/node"
 for tree in usr etc var; do
   mkdir "$folder/$tree" "$folder/$tree.work"
