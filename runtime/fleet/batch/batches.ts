@@ -95,17 +95,17 @@ const createMembers = (database: Database, announce: Announce) => ({
       return member === null || !mac.ok ? [] : [{ mac: mac.value, ...member }]
     })
   },
-  /** Notes the state of an order when its machine left the batch. */
+  /** `decide`: what became of it as its machine left the batch; null: it has not left. */
   async leave(
     id: string,
     mac: string,
-    order: string,
-    left: NonNullable<BatchMember['left']>,
+    decide: (member: StoredMember) => StoredMember['left'],
   ): Promise<void> {
     await database.write((sql) => {
       const row = sql.get(MEMBER, id, mac)
       const member = row === null ? null : parseMember(row)
-      if (member?.order === order) sql.run(KEEP, id, mac, JSON.stringify({ ...member, left }))
+      const left = member === null ? null : decide(member)
+      if (left !== null) sql.run(KEEP, id, mac, JSON.stringify({ ...member, left }))
     })
     announce(id)
   },

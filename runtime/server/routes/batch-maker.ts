@@ -11,8 +11,8 @@ export interface BatchMaker<M> {
     readonly q: string | null
     readonly by: By
   }): Promise<BegunBatch<M>>
-  /** `after` null: deleted. `undone`: by undoing the edit that brought it into the batch. */
-  leave(before: M, after: M | null, how: 'edited' | 'undone'): Promise<void>
+  /** `after` null: deleted. `undone`: the batch whose edit was undone; null: none was. */
+  leave(before: M, after: M | null, undone: string | null): Promise<void>
 }
 
 export interface BegunBatch<M> {

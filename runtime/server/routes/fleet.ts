@@ -240,7 +240,7 @@ async function undo<M extends MachineBase>(
   })
   if (made === null) return { result: 'refused', reason: CHANGED_SINCE }
   edits.forget(mac)
-  if (undone.after !== null) await leaveBatch(site, undone.after, made.machine, 'undone')
+  await leaveBatch(site, undone.after ?? undone.before, made.machine, undone.batch)
   if (undone.hardware !== null) {
     await machines.saveHardware(mac, undone.hardware.json, undone.hardware.at)
   }
@@ -280,10 +280,10 @@ async function leaveBatch<M extends MachineBase>(
   { batches, log }: ServerBase<M>,
   before: M,
   edited: M | null,
-  how: 'edited' | 'undone' = 'edited',
+  undone: string | null = null,
 ): Promise<void> {
   if (before === edited) return
-  await batches?.leave(before, edited, how).catch((thrown: unknown) => {
+  await batches?.leave(before, edited, undone).catch((thrown: unknown) => {
     log.error(`the batch of ${before.mac}: ${renderError(thrown)}`)
   })
 }

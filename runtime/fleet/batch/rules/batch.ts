@@ -26,7 +26,7 @@ export const BatchSchema = z.object({
 })
 export type Batch = Readonly<z.output<typeof BatchSchema>>
 
-/** `replaced`: it got another order before it was done. */
+/** `replaced`: it got another order before it was done. `undone`: without an order to disarm. */
 export const MEMBER_STATES = [
   'done',
   'failed',
@@ -36,6 +36,7 @@ export const MEMBER_STATES = [
   'disarmed',
   'replaced',
   'refused',
+  'undone',
 ] as const
 export type MemberState = (typeof MEMBER_STATES)[number]
 
@@ -44,7 +45,7 @@ export const MemberSchema = z.object({
   order: z.string().nullable(),
   /** Null: not refused. */
   refusal: z.string().nullable(),
-  /** The state of its order when it got another one; null: it still has it. */
+  /** What became of it when it got another order or was undone; null: neither. */
   left: z.enum(MEMBER_STATES).nullable(),
 })
 export type StoredMember = Readonly<z.output<typeof MemberSchema>>
@@ -75,16 +76,16 @@ export function decideMember(
   facts: OrderFacts | null,
 ): MemberState {
   if (refusal !== null) return 'refused'
-  if (order === null) return 'done'
+  if (order === null) return left ?? 'done'
   if (facts?.isOwn === true) return decideOwn(facts)
   if (left !== null) return left
   if (facts === null) return 'replaced'
-  if (facts.order !== order) {
-    // An order that a person takes away is noted in `left`; here it ended and others followed.
-    return facts.repeats || facts.finishedBefore === order ? 'done' : 'replaced'
-  }
-  return decideOwn(facts)
+  return facts.order === order ? decideOwn(facts) : decideFormer(order, facts)
 }
+
+/** An order that a person takes away is noted in `left`; here it ended and others followed. */
+const decideFormer = (order: string, { repeats, finishedBefore }: OrderFacts): MemberState =>
+  repeats || finishedBefore === order ? 'done' : 'replaced'
 
 function decideOwn(facts: OrderFacts): MemberState {
   if (facts.isFinished) return 'done'
@@ -106,6 +107,7 @@ export function countMembers(states: Iterable<MemberState>): BatchCounts {
     disarmed: 0,
     replaced: 0,
     refused: 0,
+    undone: 0,
   }
   for (const state of states) counts[state] += 1
   return counts

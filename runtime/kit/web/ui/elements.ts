@@ -17,18 +17,7 @@ export type Tone =
   | 'failed'
   | 'needs-you'
 
-export const STATES = {
-  ready: 'ready',
-  armed: 'armed',
-  paused: 'paused',
-  capture: 'capture ordered',
-  running: 'running',
-  done: 'done',
-  failed: 'failed',
-  'needs-you': 'needs attention',
-} as const
-
-export const badge = (tone: Tone, word: string = STATES[tone]): Html =>
+export const badge = (tone: Tone, word: string): Html =>
   html`<span class="badge ${tone}">${icon(tone)}${word}</span>`
 
 export const tag = (text: string): Html => html`<span class="tag">${text}</span>`

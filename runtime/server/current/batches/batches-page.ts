@@ -138,7 +138,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     section: SECTION,
     trail: html`<a href="${BATCHES_PATH}">Batches</a>`,
     updates: NEWS,
-    messages: html`${context.message()}${renderActed(context.query)}`,
+    messages: html`${context.message()}${renderActed(context.query, members)}`,
     body: html`<div class="stack" ${refreshOnNews('batch', batchPath(batch.id), 2000)}>
       ${renderHead(context, keeper.view(batch, members))} ${renderMembers(context, batch, members)}
     </div>`,
@@ -149,15 +149,23 @@ const ACTED = {
   retry: { one: '{count} machine armed again.', other: '{count} machines armed again.' },
   disarm: { one: '{count} machine disarmed.', other: '{count} machines disarmed.' },
   undo: {
-    one: 'Undone: {count} machine is as it was, and not armed.',
-    other: 'Undone: {count} machines are as they were, and not armed.',
+    one: 'Undone: {count} machine restored.',
+    other: 'Undone: {count} machines restored.',
+  },
+  /** Where the batch had armed machines. */
+  'undo-armed': {
+    one: 'Undone: {count} machine restored and disarmed.',
+    other: 'Undone: {count} machines restored and disarmed.',
   },
   pause: { one: 'Paused: {count} machine waits.', other: 'Paused: {count} machines wait.' },
   resume: { one: 'Resumed: {count} machine goes on.', other: 'Resumed: {count} machines go on.' },
 } as const
 
-function renderActed(query: URLSearchParams): Content {
-  const acted = Object.entries(ACTED).find(([name]) => name === query.get('acted'))
+function renderActed(query: URLSearchParams, members: readonly MemberView[]): Content {
+  const isDisarmed = members.some(({ state }) => state === 'disarmed')
+  const given = query.get('acted')
+  const meant = given === 'undo' && isDisarmed ? 'undo-armed' : given
+  const acted = Object.entries(ACTED).find(([name]) => name === meant)
   const count = /^\d{1,5}$/.exec(query.get('count') ?? '')?.[0]
   return acted === undefined || count === undefined
     ? null
@@ -267,7 +275,7 @@ function nameOwnImage(
 }
 
 /** States in which the machine's present values are not from the batch. */
-const GONE: ReadonlySet<MemberState> = new Set(['replaced', 'refused'])
+const GONE: ReadonlySet<MemberState> = new Set(['replaced', 'refused', 'undone'])
 
 const GROUPS = {
   failed: 'Failed',
@@ -277,6 +285,7 @@ const GROUPS = {
   disarmed: 'Disarmed',
   replaced: 'Given another order since',
   refused: 'Skipped',
+  undone: 'Undone',
   done: 'Done',
 } as const
 

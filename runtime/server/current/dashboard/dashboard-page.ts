@@ -19,7 +19,7 @@ import { BATCHES_PATH, renderBatchRow } from '#server/current/view/batch-view.ts
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 import { renderEventList } from '#server/current/view/event-list.ts'
 import { nameOf, type MachineView } from '#server/current/view/machine-view.ts'
-import { machinePath, renderBar } from '#server/pages/machines/machines-list.ts'
+import { machinePath, renderBar, renderStateBadge } from '#server/pages/machines/machines-list.ts'
 import { renderWhat, runPath } from '#server/current/view/run-table.ts'
 import { fill, fillCount, renderNumber } from '#kit/foundation/text.ts'
 import { renderTiles, type Tile } from '#server/pages/number-tiles.ts'
@@ -501,7 +501,7 @@ function renderWaiting(context: CurrentContext, { machine, view }: MachineView):
       : []
   return html`<li>
     <span class="grow"
-      >${badge(view.state, view.word)}
+      >${renderStateBadge(view)}
       <a href="${machinePath(machine.mac)}"><bdi>${nameOf(machine)}</bdi></a
       >${failed === undefined ? null : html`<br />${renderWhat(failed.run)}`}<br /><span
         class="small dim"

@@ -3,12 +3,12 @@ import { etagOf } from '#kit/web/answers/rules/content-coding.ts'
 import { isPending } from '#engine/capture/rules/order.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { fillCount, pluralOf, type PluralText } from '#kit/foundation/text.ts'
-import { banner, STATES } from '#kit/web/ui/elements.ts'
+import { banner } from '#kit/web/ui/elements.ts'
 import { checkField, hidden, textField } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
 import { MODES, isFlashMode, USUAL_FLASH_MODE } from './rules/boot-mode.ts'
 import type { Machine } from './rules/machine.ts'
-import type { MachineState } from './rules/state.ts'
+import { MACHINE_STATES, type MachineState } from '#fleet/machine/rules/states.ts'
 import { ACTION_TEXTS, batchPath } from '#server/current/view/batch-view.ts'
 import { renderAnswer, renderQuestion } from '#server/pages/question.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
@@ -302,27 +302,17 @@ interface ListedRow extends BulkResult {
 /** Further ones are counted, so the page stays below a megabyte. */
 const MAX_LISTED = 500
 
-/** What people would least expect to be erased comes first. */
-const LOST_ORDER = [
-  'running',
-  'done',
-  'ready',
-  'armed',
-  'paused',
-  'capture',
-  'failed',
-  'needs-you',
-  null,
-] as const satisfies readonly (MachineState | null)[]
+const LOST_ORDER = MACHINE_STATES.toSorted((one, other) => one.loss - other.loss)
 
 /** Erased disks first, skipped machines last, by reason. */
 export const renderRows = (rows: readonly ListedRow[]): Html => {
   const lost = rows.filter(({ refusal, loses }) => refusal === null && loses)
-  const byState = Map.groupBy(lost, ({ state }) => state ?? null)
+  const byState = Map.groupBy(lost, ({ state }) => state)
   const groups: readonly (readonly [string, readonly ListedRow[]])[] = [
-    ...LOST_ORDER.flatMap((state) => {
-      const now = state === null || byState.size === 1 ? '' : `: ${STATES[state]}`
-      return [[`Disks that will be erased${now}`, byState.get(state) ?? []] as const]
+    ['Disks that will be erased', byState.get(undefined) ?? []],
+    ...LOST_ORDER.map(({ state, word }) => {
+      const now = byState.size === 1 ? '' : `: ${word}`
+      return [`Disks that will be erased${now}`, byState.get(state) ?? []] as const
     }),
     ['Machines', rows.filter(({ refusal, loses }) => refusal === null && !loses)],
   ]

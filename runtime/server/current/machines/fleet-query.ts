@@ -10,7 +10,7 @@ import {
 import { listSpellings } from '#kit/net/rules/mac.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
 import { channelOf, isUnassigned, type Machine } from './rules/machine.ts'
-import { listStateNames, STATE_VALUES, URGENCY } from '#server/pages/machines/machines-list.ts'
+import { listStateNames, urgencyOf } from '#fleet/machine/rules/states.ts'
 import { nameOf, type MachineView } from '#server/current/view/machine-view.ts'
 
 const withoutPrefix = (mode: string) => mode.replace('flasher-', '')
@@ -33,7 +33,7 @@ export const VOCABULARY: Vocabulary = {
   times: ['seen', 'flashed', 'discovered'],
   values: {
     mode: [...BOOT_MODES, ...BOOT_MODES.map(withoutPrefix)],
-    state: STATE_VALUES,
+    state: listStateNames(),
     is: ['discovered', 'assigned', 'locked', 'unlocked', 'waiting', 'drifted'],
   },
   // Names of disks without a serial number.
@@ -85,7 +85,7 @@ function describe(view: MachineView): Description {
     fields: fieldsOf(view),
     times,
     order: {
-      state: URGENCY[view.view.state],
+      state: urgencyOf(view.view.state),
       name: nameKeyOf(machine.mac, nameOf(machine)),
       next: BOOT_MODES.indexOf(machine.boot_mode),
       mac: machine.mac,

@@ -11,6 +11,7 @@ import {
 } from '#server/current/view/machine-row.ts'
 import { renderMistakes } from '#server/pages/machines/machines-list.ts'
 import { VOCABULARY } from './fleet-query.ts'
+import { MACHINE_STATES } from '#fleet/machine/rules/states.ts'
 import { getCookie } from 'h3'
 import { seeOther, type Answer } from '#kit/web/answers/answers.ts'
 import { localPath } from '#kit/web/answers/checked.ts'
@@ -143,19 +144,19 @@ const addressOf = ({ q, sort }: SavedSearch): string => address(PATH, { q, sort 
 const VIEWS = [
   ['All', ''],
   ['Needs attention', 'state:needs-attention,failed'],
-  ['Failed', 'state:failed'],
   ['Discovered', 'is:discovered'],
-  ['Armed', 'state:armed'],
-  ['Paused', 'state:paused'],
-  ['Capture ordered', 'state:capture'],
-  ['Running', 'state:running'],
-  ['Done', 'state:done'],
+  ...MACHINE_STATES.flatMap(({ state, filter }) =>
+    filter === undefined ? [] : [[filter, `state:${state}`] as const],
+  ),
   ['Drifted', 'is:drifted'],
   ['Seen this hour', 'seen:<1h'],
 ] as const
 
 /** Hidden while they find nothing, as in most fleets. */
-const SPARE: ReadonlySet<string> = new Set(['state:paused', 'state:capture', 'is:drifted'])
+const SPARE: ReadonlySet<string> = new Set([
+  'is:drifted',
+  ...MACHINE_STATES.flatMap(({ state, isRare }) => (isRare === true ? [`state:${state}`] : [])),
+])
 
 interface ListTools {
   readonly query: ListQuery

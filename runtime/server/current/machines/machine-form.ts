@@ -5,7 +5,6 @@ import {
   type BootMode,
   MODES,
   USUAL_FLASH_MODE,
-  type BootRule,
 } from './rules/boot-mode.ts'
 import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
 import { printable } from '#kit/foundation/printable.ts'
@@ -137,14 +136,8 @@ export const MODE_CARDS = inOrder.map((value) => ({
   text: MODES[value].text,
 }))
 
-/** What the stored mode does now, where its own text would say something else. */
-const STANDING: { readonly [Rule in BootRule]?: string } = {
-  flashed: 'Done: it boots its disk. Flash again, above, arms it once more.',
-  paused: 'Paused with its batch: nothing is erased until you resume.',
-}
-
-/** `value`: the selected mode; `rule`: what the machine boots as it is stored. */
-export const renderModes = (value: string, stored: BootMode, rule: BootRule): Html =>
+/** `value`: the selected mode; `standing`: in place of the text of the stored one. */
+export const renderModes = (value: string, stored: BootMode, standing: string | null): Html =>
   radioCards({
     name: 'boot_mode',
     legend: 'On network boot',
@@ -155,6 +148,6 @@ export const renderModes = (value: string, stored: BootMode, rule: BootRule): Ht
       An image and a disk alone flash nothing: select ${MODES[USUAL_FLASH_MODE].title} as well.
     </p>`,
     cards: MODE_CARDS.map((card) =>
-      card.value === stored ? { ...card, text: STANDING[rule] ?? card.text } : card,
+      card.value === stored ? { ...card, text: standing ?? card.text } : card,
     ),
   })

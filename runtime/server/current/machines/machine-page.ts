@@ -50,11 +50,12 @@ import {
   renderChannel,
   type MachineView,
   aboutDisk,
+  describeStanding,
   warnOf,
 } from '#server/current/view/machine-view.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
-import { MODES, isFlashMode, USUAL_FLASH_MODE, type BootRule } from './rules/boot-mode.ts'
+import { MODES, isFlashMode, USUAL_FLASH_MODE } from './rules/boot-mode.ts'
 import { parseHardware, type Hardware } from '#engine/inventory/rules/inventory.ts'
 import type { JournalEvent } from '#fleet/state/journal.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
@@ -83,8 +84,8 @@ import { renderDiskMismatch, toMismatch } from './rules/target.ts'
 interface ConfigurationForm {
   readonly machine: Machine
   readonly values: FormValues
-  /** What it boots as it is stored. */
-  readonly rule: BootRule
+  /** What its stored mode does now; null: what its text says. */
+  readonly standing: string | null
   readonly images: readonly CatalogEntry[]
   readonly channels: readonly ImageChannel[]
   /** Why the catalog may be out of date; null: it was read. */
@@ -111,7 +112,7 @@ function renderConfigurationForm(form: ConfigurationForm): Html {
     <div class="choices">
       ${renderImages({ machine, selected: values.bty_image_ref, images, channels, catalogError })}
       ${renderDisks(machine, values.target_disk_serial, selected)}
-      ${renderModes(values.boot_mode, machine.boot_mode, form.rule)}
+      ${renderModes(values.boot_mode, machine.boot_mode, form.standing)}
     </div>
     ${renderNames(form)} ${renderBootOptions(form)}
     <div class="save-bar">
@@ -476,7 +477,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const back = backOf(context)
   const form = renderConfigurationForm({
     machine,
-    rule: view.boot.rule,
+    standing: describeStanding(view),
     images: entries,
     channels: context.services.channels.list(),
     catalogError: error,

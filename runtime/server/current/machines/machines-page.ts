@@ -3,7 +3,7 @@ import { parseMac } from '#kit/net/rules/mac.ts'
 import { type Answer, json } from '#kit/web/answers/answers.ts'
 import type { Reach } from '#kit/web/answers/rules/rights.ts'
 import { describeReach } from '#server/pages/page-context.ts'
-import { STATES, emptyState, icon, refreshOnNews } from '#kit/web/ui/elements.ts'
+import { emptyState, icon, refreshOnNews } from '#kit/web/ui/elements.ts'
 import {
   address,
   attributes,
@@ -51,6 +51,7 @@ import {
 import type { Machine } from './rules/machine.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { etagOf } from '#kit/web/answers/rules/content-coding.ts'
+import { wordOf } from '#fleet/machine/rules/states.ts'
 import { groupByRack, type Rack, type RackSlot } from '#fleet/machine/rules/label.ts'
 import type { StateView } from './rules/state.ts'
 import { nameOf } from '#server/current/view/machine-view.ts'
@@ -108,8 +109,6 @@ async function sendStates(context: CurrentContext): Promise<Answer> {
   const states = tiles.map(({ machine, view }) => [machine.mac, view.state, wordOf(view)])
   return json({ shape, states })
 }
-
-const wordOf = ({ state, word }: StateView): string => word ?? STATES[state]
 
 function renderWall(context: CurrentContext, all: readonly Machine[], query: ListQuery): Html {
   const found = findMachines(context, all)

@@ -18,7 +18,7 @@ import {
   type MachineView,
   renderSentence,
 } from '#server/current/view/machine-view.ts'
-import { nameDisk, renderBar } from '#server/pages/machines/machines-list.ts'
+import { nameDisk, renderBar, renderStateBadge } from '#server/pages/machines/machines-list.ts'
 import { runPath } from '#server/current/view/run-table.ts'
 import { batchPath } from '#server/current/view/batch-view.ts'
 import { listActions, type MachineButton, listButtonCalls } from './machine-calls.ts'
@@ -41,7 +41,7 @@ export const renderNow = (
     })}
     ${refreshOnNews('now', here, 1000)}
   >
-    ${badge(view.view.state, view.view.word)}
+    ${renderStateBadge(view.view)}
     ${view.view.state === 'failed' ? renderFailure(view, lastRun) : renderState(context, view, lastRun)}
     ${renderDrift(context, view)} ${renderButtons(view, here)}
     <details id="reason">

@@ -173,6 +173,7 @@ export const SHOWN_STATES = [
   'disarmed',
   'replaced',
   'refused',
+  'undone',
   'done',
 ] as const satisfies readonly MemberState[]
 
@@ -186,6 +187,7 @@ const BATCH_STATES = {
   disarmed: { one: '{count} disarmed', other: '{count} disarmed' },
   replaced: { one: '{count} given another order', other: '{count} given another order' },
   refused: { one: '{count} skipped', other: '{count} skipped' },
+  undone: { one: '{count} undone', other: '{count} undone' },
   done: { one: '{count} done', other: '{count} done' },
 } as const
 

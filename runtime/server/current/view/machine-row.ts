@@ -3,7 +3,7 @@ import { flashesAlways } from '#server/current/machines/rules/boot-mode.ts'
 import { renderHyphens } from '#kit/net/rules/mac.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { fill } from '#kit/foundation/text.ts'
-import { badge, icon, middle, progress, tag } from '#kit/web/ui/elements.ts'
+import { icon, middle, progress, tag } from '#kit/web/ui/elements.ts'
 import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import {
@@ -12,6 +12,7 @@ import {
   nameDisk,
   renderBar,
   shortDisk,
+  renderStateBadge,
 } from '#server/pages/machines/machines-list.ts'
 import {
   modelOf,
@@ -59,7 +60,7 @@ const COLUMNS = {
 } as const
 
 const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Html>> = {
-  state: ({ view }) => html`<td class="state">${badge(view.state, view.word)}</td>`,
+  state: ({ view }) => html`<td class="state">${renderStateBadge(view)}</td>`,
   name: renderName,
   next: (view) => html`<td class="will" data-label="Next boot">${renderDoing(view)}</td>`,
   image: (view) => html`<td class="image" data-label="${COLUMNS.image}">${renderImage(view)}</td>`,

@@ -1,9 +1,11 @@
 /** A machine as pages show it: its record, the decisions of the rules, its image and its disk. */
 import {
   type BootRule,
+  RULES,
   isFlashMode,
   flashesAlways,
 } from '#server/current/machines/rules/boot-mode.ts'
+import type { MachineState } from '#fleet/machine/rules/states.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import {
   findPicked,
@@ -18,11 +20,7 @@ import { decideBoot, type BootRuling } from '#server/current/machines/rules/boot
 import { html, type Content, fillHtml, type Html } from '#kit/web/ui/html.ts'
 import { channelOf, targetOf, type Machine } from '#server/current/machines/rules/machine.ts'
 import { decidePlan, type PlanRuling } from '#server/current/machines/rules/plan.ts'
-import {
-  decideState,
-  type StateView,
-  type MachineState,
-} from '#server/current/machines/rules/state.ts'
+import { decideState, type StateView } from '#server/current/machines/rules/state.ts'
 import type { Surroundings } from '#server/current/machines/rules/surroundings.ts'
 import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
 import { printable } from '#kit/foundation/printable.ts'
@@ -162,6 +160,26 @@ export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
 export const isWaiting = ({ machine, boot }: MachineView): boolean =>
   boot.rule === 'queued' && machine.cycle.queued_at !== null
 
+/** What the stored mode does now, where its own text would say something else; null: it says so. */
+export const describeStanding = ({ boot, view: { is, next } }: MachineView): string | null =>
+  AS_CHOSEN.has(boot.rule) ? null : `${is} ${next}`
+
+/** As the mode says, at the latest with the image and the disk that are selected beside it. */
+const AS_CHOSEN: ReadonlySet<BootRule> = new Set([
+  'ipxe-exit',
+  'wizard',
+  'disks-wanted',
+  'disks-stale',
+  'disks-known',
+  'flash',
+  'flash-retry',
+  'queued',
+  'no-image',
+  'unknown-image',
+  'not-an-image',
+  'no-target',
+])
+
 /** Until an operator acts, because the disk may be half written. */
 export const isHeldBack = ({ boot: { rule }, run }: MachineView): boolean =>
   HELD_BACK.has(rule) && (run === null || run.stalled)
@@ -200,7 +218,8 @@ export function renderWill(view: MachineView): Content {
   if (SHOWN.has(state)) return is
   if (view.boot.rule === 'capture') return renderCaptureOf(view.machine) ?? is
   if (willFlash(view)) return renderFlash(view)
-  return WILL[view.boot.rule] ?? is
+  const { will = is }: { readonly will?: string } = RULES[view.boot.rule]
+  return will
 }
 
 const renderFlash = ({ machine, image }: MachineView): Content =>
@@ -222,17 +241,6 @@ function renderCaptureOf({ capture }: MachineView['machine']): Content {
     image: html`<em><bdi>${shorten(stemOf(capture.name), LONGEST_NAME)}</bdi></em>`,
     disk: html`<em>${printable(capture.disk_serial)}</em>`,
   })
-}
-
-/** Rules that need no attention; otherwise the row says what is wrong. */
-const WILL: Partial<Readonly<Record<BootRule, string>>> = {
-  'ipxe-exit': 'boot its disk',
-  wizard: 'open the wizard',
-  'disks-wanted': 'list its disks, then boot its disk',
-  'disks-stale': 'list its disks, then boot its disk',
-  'disks-known': 'boot its disk',
-  flashed: 'boot its disk',
-  'disk-after-flash': 'boot its disk once, then flash again',
 }
 
 /** `debian-13` of `debian-13.img.zst`. */

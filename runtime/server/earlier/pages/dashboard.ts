@@ -6,7 +6,12 @@ import { badge, card, emptyState, progress, refreshOnNews } from '#kit/web/ui/el
 import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
-import { machinePath, MACHINES_PATH, renderBar } from '#server/pages/machines/machines-list.ts'
+import {
+  machinePath,
+  MACHINES_PATH,
+  renderBar,
+  renderStateBadge,
+} from '#server/pages/machines/machines-list.ts'
 import { renderTiles } from '#server/pages/number-tiles.ts'
 import { isUnassigned, type Machine } from '../rules/machine.ts'
 import { BOOT_FILES } from './boot.ts'
@@ -119,7 +124,7 @@ function renderOne(context: EarlierContext, machine: Machine): Html {
   const { view } = viewOf(context, machine)
   return html`<li>
     <span class="grow"
-      >${badge(view.state, view.word)} ${renderName(machine)}<br /><span class="small dim"
+      >${renderStateBadge(view)} ${renderName(machine)}<br /><span class="small dim"
         >${view.is}</span
       ></span
     >

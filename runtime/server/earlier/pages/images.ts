@@ -10,7 +10,6 @@ import {
   middle,
   renderBytes,
   tag,
-  badge,
 } from '#kit/web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html, address } from '#kit/web/ui/html.ts'
 import {
@@ -28,7 +27,11 @@ import { fillCount } from '#kit/foundation/text.ts'
 import { pageAt, removalAt } from '#server/pages/context-routes.ts'
 import { checkField, hidden, renderUploadForm } from '#kit/web/ui/fields.ts'
 import { renderSize } from '#kit/foundation/size.ts'
-import { machinePath, MACHINES_PATH } from '#server/pages/machines/machines-list.ts'
+import {
+  machinePath,
+  MACHINES_PATH,
+  renderStateBadge,
+} from '#server/pages/machines/machines-list.ts'
 import { opensQuestion, showRemoval } from '#server/pages/question.ts'
 import type { Machine } from '../rules/machine.ts'
 
@@ -101,7 +104,7 @@ function renderUsers(name: string, views: readonly StatedMachine[]): Content {
           html`<li>
             <a class="grow" href="${machinePath(machine.mac)}"
               ><bdi>${printable(nameOf(machine))}</bdi></a
-            >${badge(view.state, view.word)}
+            >${renderStateBadge(view)}
           </li>`,
       )}
     </ul>

@@ -29,9 +29,7 @@ import {
   renderNoMachines,
   renderNoneFound,
   renderMistakes,
-  listStateNames,
-  STATE_VALUES,
-  URGENCY,
+  renderStateBadge,
   renderNameCell,
 } from '#server/pages/machines/machines-list.ts'
 import {
@@ -50,7 +48,6 @@ import { WORKFLOW_PAGES } from './workflow.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import {
-  badge,
   banner,
   card,
   copyable,
@@ -75,6 +72,7 @@ import {
   type ListQuery,
 } from '#kit/web/ui/tables.ts'
 import { createSelector, type Description, type Vocabulary } from '#fleet/machine/rules/query.ts'
+import { listStateNames, urgencyOf } from '#fleet/machine/rules/states.ts'
 import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/online-workflow.ts'
 import { listSpellings, renderHyphens } from '#kit/net/rules/mac.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
@@ -91,7 +89,7 @@ const COLUMNS = [
 
 const renderMachineRow = ({ machine, view, run }: StatedMachine, clock: Clock): Html =>
   html`<tr id="row-${renderHyphens(machine.mac)}">
-    <td class="state">${badge(view.state, view.word)}</td>
+    <td class="state">${renderStateBadge(view)}</td>
     ${renderNameCell(machine.mac, printable(nameOf(machine)))}
     <td class="will" data-label="Next boot">${renderDoing({ machine, view, run })}</td>
     <td class="image" data-label="Image">
@@ -135,7 +133,7 @@ const VOCABULARY: Vocabulary = {
   fields: ['mac', 'hostname', 'state', 'policy', 'image', 'provisioning', 'workflow', 'ip', 'is'],
   times: ['seen', 'flashed', 'discovered'],
   values: {
-    state: STATE_VALUES,
+    state: listStateNames(),
     policy: BOOT_POLICIES,
     provisioning: MACHINE_PROVISIONING,
     workflow: WORKFLOW_STATUSES,
@@ -183,7 +181,7 @@ function describe({ machine, view }: StatedMachine): Description {
     times,
     order: {
       ...times,
-      state: URGENCY[view.state],
+      state: urgencyOf(view.state),
       name: hostname === '' ? `\uffff${mac}` : naturalKey(hostname),
       next: BOOT_POLICIES.indexOf(machine.boot_policy),
       image: image === null ? null : naturalKey(image),

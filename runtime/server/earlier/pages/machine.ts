@@ -6,15 +6,7 @@ import type { Mac } from '#kit/net/rules/mac.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { readMac } from '#kit/web/answers/checked.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
-import {
-  badge,
-  banner,
-  card,
-  copyable,
-  copyBlock,
-  factList,
-  refreshOnNews,
-} from '#kit/web/ui/elements.ts'
+import { banner, card, copyable, copyBlock, factList, refreshOnNews } from '#kit/web/ui/elements.ts'
 import { hidden, radioCards, selectField, textField } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
@@ -29,6 +21,7 @@ import {
   MACHINES_PATH,
   MACHINES_TRAIL,
   renderBar,
+  renderStateBadge,
 } from '#server/pages/machines/machines-list.ts'
 import { opensQuestion, questionButton, showRemoval } from '#server/pages/question.ts'
 import { askToArm } from './arming-question.ts'
@@ -79,7 +72,7 @@ function renderNow(context: EarlierContext, machine: Machine): Html {
   const { view, run } = viewOf(context, machine)
   return html`<div ${refreshOnNews('state', machinePath(machine.mac), 1000)}>
     ${card({
-      title: badge(view.state, view.word),
+      title: renderStateBadge(view),
       body: html`<p class="sentence">${view.is}</p>
         ${renderOrder(machine)}
         <p class="dim">${view.next}</p>

@@ -2,11 +2,12 @@
 import { parseMac, renderHyphens } from '#kit/net/rules/mac.ts'
 import { renderNumber } from '#kit/foundation/text.ts'
 import { seeOther, type Answer } from '#kit/web/answers/answers.ts'
-import { banner, emptyState, type Tone } from '#kit/web/ui/elements.ts'
+import { badge, banner, emptyState } from '#kit/web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html, address, attributes } from '#kit/web/ui/html.ts'
 import { type ListQuery, renderTable, type TableColumn } from '#kit/web/ui/tables.ts'
 import type { PageContext } from '../page-context.ts'
 import { listMistakes, type Vocabulary } from '#fleet/machine/rules/query.ts'
+import { wordOf } from '#fleet/machine/rules/states.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import {
   renderDuration,
@@ -160,26 +161,8 @@ export function renderMistakes(query: ListQuery, vocabulary: Vocabulary): Conten
 
 const TIMES = html`<code>seen:&lt;1h</code>, <code>seen:&gt;7d</code>, <code>seen:never</code>`
 
-// How the search of the machines pages of both lines names and sorts the states of machines.
-
-const NEEDS_ATTENTION = 'needs-attention'
-
-/** Sorted by need: failures, then what needs attention. */
-export const URGENCY = {
-  failed: 0,
-  'needs-you': 1,
-  paused: 2,
-  running: 3,
-  capture: 4,
-  armed: 5,
-  done: 6,
-  ready: 7,
-} as const satisfies Record<Tone, number>
-
-export const STATE_VALUES: readonly string[] = [...Object.keys(URGENCY), NEEDS_ATTENTION]
-
-export const listStateNames = (state: Tone): readonly string[] =>
-  state === 'needs-you' ? [state, NEEDS_ATTENTION] : [state]
+export const renderStateBadge = (view: Parameters<typeof wordOf>[0]): Html =>
+  badge(view.state, wordOf(view))
 
 const PHASES: Readonly<Record<RunPhase, string>> = {
   started: 'starting',

@@ -222,6 +222,28 @@ test('what a batch gave is disarmed once it is undone, a try again too', async (
   assert.is(await lab.boot(FIRST), 'held-back', 'its disk may be half written')
 })
 
+test('a batch that was undone is not done, and disarmed is only what it had armed', async () => {
+  await using lab = await openBatchLab()
+  await lab.server.request(
+    `/pxe/${FIRST}/inventory`,
+    asJson({ disks: [{ path: '/dev/sda', serial: 'S1' }] }),
+  )
+  const cases: readonly (readonly [string, object, string])[] = [
+    ['label', { add: ['x'] }, 'undone'],
+    ['lock', {}, 'undone'],
+    ['delete', {}, 'undone'],
+    ['capture', { name: '{mac}.img.zst' }, 'undone'],
+    ['mode', { boot_mode: 'flasher-tui' }, 'undone'],
+    ['flash', { boot_mode: 'flasher-flash-once' }, 'disarmed'],
+  ]
+  for (const [action, parameters, state] of cases) {
+    const { batch } = await lab.bulk(action, parameters, [FIRST])
+    const undone = await readJson(lab.act(batch, 'undo'))
+    assert.equal([undone.done, undone.counts.done, undone.counts[state]], [1, 0, 1], action)
+    assert.is((await lab.batch(batch)).results[0].state, state, action)
+  }
+})
+
 test('undo after the rest was disarmed brings back what machines had before the batch', async () => {
   await using lab = await openBatchLab()
   const imageOf = async (mac: string) => {

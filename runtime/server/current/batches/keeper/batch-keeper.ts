@@ -280,10 +280,14 @@ function createMaker(
         },
       }
     },
-    async leave(before, after, how) {
+    async leave(before, after, undone) {
       const { batch, started_at } = before.cycle
-      if (batch === null || after?.cycle.started_at === started_at) return
-      await batches.leave(batch, before.mac, started_at, decideLeaving(before, how))
+      const left = after?.cycle.started_at === started_at ? null : batch
+      const id = undone ?? left
+      if (id === null) return
+      await batches.leave(id, before.mac, ({ order }) =>
+        decideLeaving(before, order, undone !== null),
+      )
     },
   }
 }

@@ -7,7 +7,7 @@ import {
   type OrderFacts,
 } from '#fleet/batch/rules/batch.ts'
 import { flashesAlways, isFlashMode, MODES } from '#server/current/machines/rules/boot-mode.ts'
-import { beginsOrder, hasOrder } from '#server/current/machines/rules/disarming.ts'
+import { beginsOrder, hasFlashOrder, hasOrder } from '#server/current/machines/rules/disarming.ts'
 import type { Machine } from '#server/current/machines/rules/machine.ts'
 
 /** The action whose order is not the machine's cycle. */
@@ -76,9 +76,17 @@ export function findNewOrder(before: Machine, after: Machine, action: string): s
   return hasEnd ? after.cycle.started_at : null
 }
 
-export function decideLeaving(before: Machine, how: 'edited' | 'undone'): MemberState {
+/** `order`: the one that the batch gave it; null: none. Null: it has that order no more. */
+export function decideLeaving(
+  before: Machine,
+  order: string | null,
+  isUndone: boolean,
+): MemberState | null {
   const facts = describeCycle(before)
-  const state = decideMember({ order: facts.order, refusal: null, left: null }, facts)
+  const isOf = facts.order === order
+  if (isUndone && !(isOf && hasFlashOrder(before))) return 'undone'
+  if (!isOf) return null
+  const state = decideMember({ order, refusal: null, left: null }, facts)
   if (state === 'done' || state === 'failed' || state === 'disarmed') return state
-  return how === 'undone' ? 'disarmed' : 'replaced'
+  return isUndone ? 'disarmed' : 'replaced'
 }

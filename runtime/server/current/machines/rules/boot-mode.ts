@@ -1,4 +1,5 @@
-/** Current line: the boot modes, and the rules by which a network boot follows from them: a row for each. */
+/** Current line: the boot modes, and the rules by which a network boot follows from them: a row for each says what pages show. */
+import type { MachineState } from '#fleet/machine/rules/states.ts'
 
 /** The order is that in which the API lists them. */
 export const BOOT_MODES = [
@@ -71,84 +72,193 @@ export const isFlashMode = (mode: BootMode): boolean => MODES[mode].does === 'fl
 export const flashesOnce = (mode: BootMode): boolean => isFlashMode(mode) && !MODES[mode].repeats
 export const flashesAlways = (mode: BootMode): boolean => isFlashMode(mode) && MODES[mode].repeats
 
-interface RuleRow {
+/** What a rule says of a machine, on pages and in its script; `is` and `next` are sentences. */
+interface RuleTexts {
   readonly reason: string
+  /** Instead of the state's word, where `ready` says too little. */
+  readonly word?: string
+  readonly is: string
+  readonly next: string
+  /** What the next network boot does, in a row of the list; absent: `is`. */
+  readonly will?: string
+}
+
+interface RuleRow extends RuleTexts {
   readonly starts: 'disk' | 'live'
   /** Whether the guard against endless boots counts it; a person is there, or an order counts its own. */
   readonly counted: boolean
   /** Whether a disk is written with nobody there: where there is a limit, one after the other. */
   readonly flashes: boolean
   /** The state of the machine where nothing else is known of it. */
-  readonly state: 'ready' | 'armed' | 'paused' | 'capture' | 'done' | 'needs-you'
+  readonly state: MachineState
 }
 
-const disk = (state: RuleRow['state'], reason: string): RuleRow => ({
-  reason,
+const disk = (state: MachineState, texts: RuleTexts): RuleRow => ({
+  ...texts,
   starts: 'disk',
   counted: true,
   flashes: false,
   state,
 })
-const liveSystem = (state: RuleRow['state'], reason: string): RuleRow => ({
-  ...disk(state, reason),
+const liveSystem = (state: MachineState, texts: RuleTexts): RuleRow => ({
+  ...disk(state, texts),
   starts: 'live',
 })
-const flash = (reason: string): RuleRow => ({ ...liveSystem('armed', reason), flashes: true })
-const attended = (state: RuleRow['state'], reason: string): RuleRow => ({
-  ...liveSystem(state, reason),
+const flash = (texts: RuleTexts): RuleRow => ({ ...liveSystem('armed', texts), flashes: true })
+const attended = (state: MachineState, texts: RuleTexts): RuleRow => ({
+  ...liveSystem(state, texts),
   counted: false,
 })
 
+const UNTIL_ARMED = 'It is flashed once somebody arms it. Until then it boots its own disk.'
+
 export const RULES = {
-  'ipxe-exit': disk('ready', 'Its mode is to boot its own disk.'),
-  wizard: attended('ready', 'Its mode is to open the wizard for the person in front of it.'),
-  'disks-wanted': liveSystem('ready', 'Its disks have not been listed yet.'),
-  'disks-stale': liveSystem('ready', 'The list of its disks is older than inventory_refresh.'),
-  'disks-known': disk('ready', 'Its disks are known.'),
-  flash: flash('An image and a disk are selected: it is flashed.'),
-  'flash-retry': flash('Its last flash never reported that it was done: it is flashed again.'),
-  flashed: disk('done', 'It was flashed once, as configured.'),
-  'disk-allowed': disk(
-    'ready',
-    'An operator chose to boot its disk, although a flash never reported its end.',
-  ),
-  disarmed: disk(
-    'needs-you',
-    'An older state of the server was restored, which arms no machine: it is flashed once an operator arms it again.',
-  ),
-  withdrawn: disk(
-    'ready',
-    'An operator disarmed it: it is flashed once an operator arms it again.',
-  ),
-  expired: disk(
-    'ready',
-    'It was armed for longer than armed_hours: it is flashed once an operator arms it again.',
-  ),
-  paused: disk('paused', 'Its batch is paused: it is flashed after you resume it.'),
-  'held-back': attended(
-    'needs-you',
-    'A flash of it began and never reported its end, and its order was taken away since: the disk may be half written.',
-  ),
-  'disk-after-flash': disk('done', 'It was just flashed, and boot_disk_once_after_flash is on.'),
-  'loop-to-disk': disk(
-    'needs-you',
-    'It started the live system too often without finishing; nothing was written.',
-  ),
-  'loop-to-person': liveSystem(
-    'needs-you',
-    'Its flash was started too often without finishing: the disk may be half written.',
-  ),
-  'no-live-system': disk('needs-you', 'The server has no live system for this machine.'),
-  'half-written': disk(
-    'needs-you',
-    'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
-  ),
-  queued: disk('armed', 'max_flashes machines are being flashed already: it waits for its turn.'),
-  capture: attended('capture', 'A capture of one of its disks was ordered.'),
-  locked: disk('needs-you', 'Locked, so it is not flashed.'),
-  'no-image': disk('needs-you', 'No image is assigned.'),
-  'unknown-image': disk('needs-you', 'The assigned image is not in the catalog.'),
-  'not-an-image': disk('needs-you', 'The assigned file is not a disk image.'),
-  'no-target': disk('needs-you', 'No target disk selected.'),
+  'ipxe-exit': disk('ready', {
+    reason: 'Its mode is to boot its own disk.',
+    word: 'boots its disk',
+    is: 'Boots its own disk.',
+    next: 'Select Flash once to flash it.',
+    will: 'boot its disk',
+  }),
+  wizard: attended('ready', {
+    reason: 'Its mode is to open the wizard for the person in front of it.',
+    word: 'opens the wizard',
+    is: 'Opens the wizard.',
+    next: 'The person in front of it chooses image and disk.',
+    will: 'open the wizard',
+  }),
+  'disks-wanted': liveSystem('ready', {
+    reason: 'Its disks have not been listed yet.',
+    word: 'lists its disks',
+    is: 'Disks not listed yet.',
+    next: 'Its next network boot lists them, then it boots its own disk.',
+    will: 'list its disks, then boot its disk',
+  }),
+  'disks-stale': liveSystem('ready', {
+    reason: 'The list of its disks is older than inventory_refresh.',
+    word: 'lists its disks',
+    is: 'The list of its disks is out of date.',
+    next: 'Its next network boot lists them again, then it boots its own disk.',
+    will: 'list its disks, then boot its disk',
+  }),
+  'disks-known': disk('ready', {
+    reason: 'Its disks are known.',
+    word: 'disks listed',
+    is: 'Disks listed.',
+    next: 'Select Flash once to flash it.',
+    will: 'boot its disk',
+  }),
+  flash: flash({
+    reason: 'An image and a disk are selected: it is flashed.',
+    is: 'Ready to be flashed.',
+    next: 'Its next network boot flashes it.',
+  }),
+  'flash-retry': flash({
+    reason: 'Its last flash never reported that it was done: it is flashed again.',
+    is: 'Started to flash and has not reported the end.',
+    next: 'Its next network boot flashes it again.',
+  }),
+  flashed: disk('done', {
+    reason: 'It was flashed once, as configured.',
+    is: 'Flashed.',
+    next: 'From now on it boots its disk. Choose Flash again to repeat.',
+    will: 'boot its disk',
+  }),
+  'disk-allowed': disk('ready', {
+    reason: 'An operator chose to boot its disk, although a flash never reported its end.',
+    word: 'boots its disk',
+    is: 'Boots its own disk, as an operator chose after a flash whose end was never reported.',
+    next: 'It is flashed again once somebody arms it.',
+  }),
+  disarmed: disk('needs-you', {
+    reason:
+      'An older state of the server was restored, which arms no machine: it is flashed once an operator arms it again.',
+    is: 'Not armed: an older state of the server was restored.',
+    next: UNTIL_ARMED,
+  }),
+  withdrawn: disk('ready', {
+    reason: 'An operator disarmed it: it is flashed once an operator arms it again.',
+    is: 'Disarmed.',
+    next: UNTIL_ARMED,
+  }),
+  expired: disk('ready', {
+    reason:
+      'It was armed for longer than armed_hours: it is flashed once an operator arms it again.',
+    is: 'Its order to flash has expired.',
+    next: UNTIL_ARMED,
+  }),
+  paused: disk('paused', {
+    reason: 'Its batch is paused: it is flashed after you resume it.',
+    is: 'Paused with its batch.',
+    next: 'Until you resume, this machine boots from its own disk.',
+  }),
+  'held-back': attended('needs-you', {
+    reason:
+      'A flash of it began and never reported its end, and its order was taken away since: the disk may be half written.',
+    is: 'A flash of it never reported its end, and its order was taken away since; the disk may be half written.',
+    next: 'Its next network boot opens the wizard. Flash it again, or boot the disk anyway if you know that it is good.',
+  }),
+  'disk-after-flash': disk('done', {
+    reason: 'It was just flashed, and boot_disk_once_after_flash is on.',
+    is: 'Flashed.',
+    next: 'Its next network boot starts its disk; the one after that flashes it again.',
+    will: 'boot its disk once, then flash again',
+  }),
+  'loop-to-disk': disk('needs-you', {
+    reason: 'It started the live system too often without finishing; nothing was written.',
+    is: 'Started the live system too often without finishing; nothing was written.',
+    next: 'It boots its own disk.',
+  }),
+  'loop-to-person': liveSystem('needs-you', {
+    reason: 'Its flash was started too often without finishing: the disk may be half written.',
+    is: 'Its flash never finished; the disk may be half written.',
+    next: 'Its next network boot opens the wizard.',
+  }),
+  'no-live-system': disk('needs-you', {
+    reason: 'The server has no live system for this machine.',
+    is: 'The server has no live system for this machine.',
+    next: 'Fetch one on the Netboot page. Until then it boots its own disk.',
+  }),
+  'half-written': disk('needs-you', {
+    reason:
+      'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
+    is: 'Waiting: its disk may be half written, because a flash never reported its end, and the server has no live system to flash it again.',
+    next: 'Fetch one on the Netboot page, or boot the disk anyway if you know that it is good.',
+  }),
+  queued: disk('armed', {
+    reason: 'max_flashes machines are being flashed already: it waits for its turn.',
+    is: 'Ready to be flashed.',
+    next: 'Its next network boot waits for its turn, then flashes it.',
+  }),
+  capture: attended('capture', {
+    reason: 'A capture of one of its disks was ordered.',
+    is: 'A capture is ordered.',
+    next: 'Its next network boot makes the image and uploads it.',
+  }),
+  locked: disk('needs-you', {
+    reason: 'Locked, so it is not flashed.',
+    is: 'Locked, but set to be flashed.',
+    next: 'Unlock it, or change what it does on network boot. Until then it boots its own disk.',
+  }),
+  'no-image': disk('needs-you', {
+    reason: 'No image is assigned.',
+    is: 'No image assigned.',
+    next: 'Select one. Until then it boots its own disk.',
+  }),
+  'unknown-image': disk('needs-you', {
+    reason: 'The assigned image is not in the catalog.',
+    is: 'Its image is not in the catalog.',
+    next: 'Select another, or download it in the cache. Until then it boots its own disk.',
+  }),
+  'not-an-image': disk('needs-you', {
+    reason: 'The assigned file is not a disk image.',
+    is: 'Its image is not a disk image.',
+    next: 'Select another. Until then it boots its own disk.',
+  }),
+  'no-target': disk('needs-you', {
+    reason: 'No target disk selected.',
+    is: 'No target disk selected.',
+    next: 'Select one. Until then it boots its own disk.',
+  }),
 } as const satisfies Readonly<Record<string, RuleRow>>
 export type BootRule = keyof typeof RULES
