@@ -286,8 +286,21 @@ test('the page does all of it, without a script', async () => {
   assert.is(refused.status, 422)
   assert.match(again, /must be an http:\/\/, https:\/\/, oras:\/\/ or s3:\/\/ address/)
   assert.match(again, /value="typed"/)
-  assert.match(await read(`/ui/remove?name=${encodeURIComponent(name)}`), /from the list/)
-  assert.is((await post('/ui/remove', { name }, cookie)).status, 303)
+  const question = `/ui/remove?name=${encodeURIComponent(name)}`
+  assert.match(await read(question), /from the list[^]*Remove image/)
+  const ref = refOf(`${source.origin}/x.img`)
+  const used = { holder: 'flasher', refs: [ref.ok ? ref.value : ''], machines: [14] }
+  const users = Array.from({ length: 10 }, (_, at) => ({
+    ref: used.refs[0],
+    mac: `52:54:00:00:00:0${at}`,
+    name: `<b>${at}`,
+  }))
+  await send('POST', `${served.base}/pins`, { ...used, users })
+  const asked = await read(question)
+  assert.match(asked, /14 machines use this image[^]*&lt;b&gt;0[^]*&lt;b&gt;9[^]*and 4 more/)
+  assert.match(asked, /name="force" value="1"[^]*Remove anyway/)
+  assert.is((await post('/ui/remove', { name }, cookie)).status, 409)
+  assert.is((await post('/ui/remove', { name, force: '1' }, cookie)).status, 303)
   assert.equal(served.cache.rows(), [])
   assert.is((await post('/ui/fetch', { name }, cookie)).status, 404)
 })

@@ -3,7 +3,13 @@ import type { CacheSpace } from '#cache/blobs/blobs.ts'
 import type { CacheRow, ImageState } from '#cache/store/cache-rows.ts'
 import type { Capture } from '#cache/captures/captures.ts'
 import type { Upload } from '#cache/arrivals/arrivals.ts'
-import { blobKeyOf, MAX_PART_BYTES } from '#engine/catalog/rules/cache-entry.ts'
+import {
+  blobKeyOf,
+  type ImageUser,
+  MAX_NAMED_USERS,
+  MAX_PART_BYTES,
+} from '#engine/catalog/rules/cache-entry.ts'
+import { printable } from '#kit/foundation/printable.ts'
 import { renderDuration, renderRate, renderPartOf, renderSize } from '#kit/foundation/size.ts'
 import {
   badge,
@@ -159,8 +165,13 @@ const renderUpload = (): Html =>
 const quote = (path: string): string =>
   /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`
 
-/** The question before an image is removed: what is deleted, and whether machines use it. */
-export function renderRemoval({ entry, kind, state, isPinned, machines }: CacheRow): Html {
+/** The question before an image is removed: what is deleted, and which machines use it. */
+export function renderRemoval(
+  row: CacheRow,
+  users: readonly ImageUser[],
+  serverLink: ServerLink,
+): Html {
+  const { entry, kind, state, isPinned } = row
   const size = entry.size_bytes === null ? '' : ` (${renderSize(entry.size_bytes)})`
   const name = html`<strong>${entry.name}</strong>`
   const image = html`${name}${size}`
@@ -175,17 +186,47 @@ export function renderRemoval({ entry, kind, state, isPinned, machines }: CacheR
         : html`${name} will be removed from the list.`
   return card({
     body: html`<p class="sentence">${consequence}</p>
-      ${isPinned ? banner('needs-you', machines === 0 ? 'A channel points to it: machines that are given the channel cannot be flashed without it.' : 'In use by machines, which cannot be flashed without it.') : null}
+      ${isPinned ? renderUsers(row, users, serverLink) : null}
       <form method="post" action="/ui/remove">
-        ${hidden({ name: entry.name })}
-        ${isPinned ? checkField({ name: 'force', label: 'Remove anyway', checked: false }) : null}
+        ${hidden({ name: entry.name })} ${isPinned ? hidden({ force: '1' }) : null}
         <div class="row">
           <a class="button" href="/ui/dashboard">Cancel</a>
-          <button class="danger">Remove image</button>
+          <button class="danger">${isPinned ? 'Remove anyway' : 'Remove image'}</button>
         </div>
       </form>`,
   })
 }
+
+const USERS = {
+  channel:
+    'A channel points to it: machines that are given the channel cannot be flashed without it.',
+  some: 'Machines use this image and cannot be flashed without it.',
+  count: {
+    one: '{count} machine uses this image and cannot be flashed without it.',
+    other: '{count} machines use this image and cannot be flashed without it.',
+  },
+} as const
+
+function renderUsers(
+  { entry, machines }: CacheRow,
+  users: readonly ImageUser[],
+  serverLink: ServerLink,
+): Html {
+  if (machines === 0) return banner('needs-you', USERS.channel)
+  const shown = users.slice(0, MAX_NAMED_USERS)
+  const more = (machines ?? shown.length) - shown.length
+  return html`${banner('needs-you', machines === null ? USERS.some : fillCount(USERS.count, machines))}
+    <ul class="rows">
+      ${shown.map(({ mac, name }) => html`<li>${renderLink(serverLink(`/ui/machines/${mac}`), html`<bdi>${printable(name)}</bdi>`)}</li>`)}
+      ${more > 0 ? html`<li>${renderLink(serverLink(usersPath(entry)), shown.length === 0 ? 'Show them' : `and ${more} more`)}</li>` : null}
+    </ul>`
+}
+
+const renderLink = (href: string | null, shown: Content): Content =>
+  href === null ? shown : html`<a href="${href}">${shown}</a>`
+
+const usersPath = ({ src }: CacheRow['entry']): string =>
+  address('/ui/machines', { q: `image:${blobKeyOf(src) ?? ''}` })
 
 // The result of a form, shown on the page that follows; the address carries only names and numbers.
 
@@ -467,9 +508,7 @@ function renderUses({ entry, isPinned, machines }: CacheRow, { serverLink }: Ima
   if (machines === 0 && isPinned) return 'a channel'
   if (machines === 0) return html`<span class="dim">none</span>`
   const words = fillCount({ one: '1 machine', other: '{count} machines' }, machines)
-  const q = `image:${blobKeyOf(entry.src) ?? ''}`
-  const href = serverLink(address('/ui/machines', { q }))
-  return href === null ? words : html`<a href="${href}">${words}</a>`
+  return renderLink(serverLink(usersPath(entry)), words)
 }
 
 function renderProgress({ entry, download, progress: part, state }: CacheRow): Content {

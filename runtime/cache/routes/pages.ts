@@ -4,7 +4,7 @@ import { Fault, renderError } from '#kit/foundation/fault.ts'
 import type { FieldError } from '#kit/foundation/field-error.ts'
 import { importCatalog, isManifestUrl, type ImageCache } from '#cache/store/image-cache.ts'
 import { page, seeOther, type Answer } from '#kit/web/answers/answers.ts'
-import { peerOf, type LogSink } from '#kit/web/answers/caller.ts'
+import { boundsOf, callerOf, peerOf, type LogSink } from '#kit/web/answers/caller.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { postButton } from '#kit/web/ui/fields.ts'
 import { address, html, type Content } from '#kit/web/ui/html.ts'
@@ -25,6 +25,7 @@ import {
 } from '#cache/pages/images.ts'
 import { parseServerLink, renderServerCookie } from '#cache/rules/image-list.ts'
 import type { Environment } from '#kit/host/shell.ts'
+import { blobKeyOf } from '#engine/catalog/rules/cache-entry.ts'
 
 export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[] {
   const { cache } = site
@@ -128,9 +129,11 @@ function askRemoval({ cache }: CacheSite, pages: CachePages, event: H3Event) {
   const name = event.url.searchParams.get('name') ?? ''
   const row = cache.rows().find(({ entry }) => entry.name === name)
   if (row === undefined) throw refuse(404, `no image is called ${name}`)
-  return page(
-    pages.render(event, { title: 'Remove an image', section: HOME, body: renderRemoval(row) }),
-  )
+  // Who is limited to some machines is told how many there are.
+  const isWhole = boundsOf(callerOf(event)) === null
+  const users = isWhole ? cache.listUsers(blobKeyOf(row.entry.src) ?? '') : []
+  const body = renderRemoval(row, users, (path) => pages.serverLink(event, path))
+  return page(pages.render(event, { title: 'Remove an image', section: HOME, body }))
 }
 
 async function addImage(site: CacheSite, show: ShowImages, event: H3Event, form: URLSearchParams) {

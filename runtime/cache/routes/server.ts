@@ -394,8 +394,8 @@ function catalogRoutes(site: CacheSite): readonly Route[] {
   }
 
   async function pin(body: unknown) {
-    const { holder, refs, machines, captured } = checked(PinsSchema, body)
-    await cache.pin(holder, refs, machines, captured)
+    const { holder, refs, machines, ...report } = checked(PinsSchema, body)
+    await cache.pin(holder, refs, machines, report)
     return nothing()
   }
 

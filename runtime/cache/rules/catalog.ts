@@ -1,5 +1,10 @@
 /** Renders the response of `GET /catalog`, and checks the body of `POST /pins`: the format all clients of such a cache read, with fields of our own. */
-import { type CatalogFields, fileUrl, MAX_CAPTURED } from '#engine/catalog/rules/cache-entry.ts'
+import {
+  type CatalogFields,
+  fileUrl,
+  MAX_CAPTURED,
+  MAX_USERS,
+} from '#engine/catalog/rules/cache-entry.ts'
 import { z } from 'zod'
 import { parseEach } from '#kit/foundation/shape.ts'
 import { renderSize } from '#kit/foundation/size.ts'
@@ -73,6 +78,13 @@ export const PinsSchema = z
     captured: z
       .array(z.object({ mac: z.string().max(40), labels: z.array(z.string().max(200)).max(200) }))
       .max(MAX_CAPTURED)
+      .default([]),
+    /** Of each ref, the first machines by name. */
+    users: z
+      .array(
+        z.object({ ref: z.string().max(64), mac: z.string().max(40), name: z.string().max(200) }),
+      )
+      .max(MAX_USERS)
       .default([]),
   })
   .refine(({ refs, machines }) => machines === null || machines.length === refs.length, {

@@ -95,6 +95,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     space: room.space,
     pin: pins.pin,
     listLabels: pins.listLabels,
+    listUsers: pins.listUsers,
     scan: dropped.scan,
     /** Also resolves when the signal is aborted, or at the end. */
     awaitNews: (isNews: () => boolean, signal: AbortSignal) =>

@@ -1,7 +1,11 @@
 /** Images that machines are bound to, as their servers report; these are not removed to make room. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import { type CapturedMachine, fileSource } from '#engine/catalog/rules/cache-entry.ts'
+import {
+  type CapturedMachine,
+  fileSource,
+  type ImageUser,
+} from '#engine/catalog/rules/cache-entry.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
 import { createSilences } from '#cache/blobs/blobs.ts'
 
@@ -15,14 +19,19 @@ const HolderSchema = z.object({
   refs: z.array(z.string()).readonly(),
   machines: z.array(z.number()).readonly().nullable().catch(null),
 })
+interface MachineReport {
+  readonly captured: readonly CapturedMachine[]
+  readonly users: readonly ImageUser[]
+}
+
 /** By the name of the server. */
 const Holders = z.array(z.tuple([z.string(), HolderSchema])).catch([])
 
 export async function createPins(records: Storage, elapsed: () => number) {
   const holders = new Map(Holders.parse(await records.getItem(KEY)))
   const silences = await createSilences(records, 'quiet-holders', elapsed)
-  /** Not stored: labels are unknown until a server has reported them. */
-  const captured = new Map<string, readonly CapturedMachine[]>()
+  /** Not stored: labels and names are unknown until a server has reported them. */
+  const reports = new Map<string, MachineReport>()
   /** Machines by ref; null: a server does not say. */
   let pinned = new Map<string, number | null>()
 
@@ -50,9 +59,12 @@ export async function createPins(records: Storage, elapsed: () => number) {
       pinned.get(ref) ?? (holders.size === 0 || pinned.has(ref) ? null : 0),
     /** One list for each server that ordered an image of the machine. */
     listLabels: (mac: string): readonly (readonly string[])[] =>
-      [...captured.values()].flatMap((of) =>
-        of.filter((each) => each.mac === mac).map(({ labels }) => labels),
+      [...reports.values()].flatMap(({ captured }) =>
+        captured.filter((each) => each.mac === mac).map(({ labels }) => labels),
       ),
+    /** The first of them. */
+    listUsers: (ref: string): readonly ImageUser[] =>
+      [...reports.values()].flatMap(({ users }) => users.filter((each) => each.ref === ref)),
     /**
      * Replaces the pins of this server. A pin ends after a week of uptime without renewal.
      * `machines`: how many by ref; null: unknown.
@@ -61,12 +73,12 @@ export async function createPins(records: Storage, elapsed: () => number) {
       holder: string,
       refs: readonly string[],
       machines: readonly number[] | null = null,
-      withCaptures: readonly CapturedMachine[] = [],
+      report: MachineReport = { captured: [], users: [] },
     ) {
       holders.delete(holder)
-      captured.delete(holder)
-      captured.set(holder, withCaptures)
-      if (captured.size > MAX_HOLDERS) captured.delete([...captured.keys()][0] ?? '')
+      reports.delete(holder)
+      reports.set(holder, report)
+      if (reports.size > MAX_HOLDERS) reports.delete([...reports.keys()][0] ?? '')
       silences.end(holder)
       holders.set(holder, { refs, machines })
       // The latest ones stay.

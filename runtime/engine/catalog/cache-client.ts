@@ -1,7 +1,7 @@
 /** A client for the operator's API of a cache service: lists, adds and removes images. */
 import { Fault, type FaultCode, renderError } from '#kit/foundation/fault.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
-import { type CapturedMachine, renderCacheBase } from './rules/cache-entry.ts'
+import { type CapturedMachine, type ImageUser, renderCacheBase } from './rules/cache-entry.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { type HttpTarget, parseHttpTarget, renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import { describeFailure, parseDetail } from '#kit/net/rules/network-failure.ts'
@@ -67,6 +67,7 @@ export function createCacheClient(options: CacheClientOptions) {
       readonly refs: readonly string[]
       readonly machines: readonly number[]
       readonly captured: readonly CapturedMachine[]
+      readonly users?: readonly ImageUser[]
     }): Promise<Result<null, Fault>> {
       const answer = await ask('POST', '/pins', body)
       return answer.ok ? accept(null) : answer
@@ -125,6 +126,8 @@ interface PinnerDependencies {
   /** Refs of channels, kept although no machine has them. */
   promised?(): readonly string[]
   captured?(): Promise<readonly CapturedMachine[]>
+  /** Of each image, the first by name. */
+  users?(): Promise<readonly ImageUser[]>
   /** The cache's name for this server. */
   readonly holder: string
   /** Names proxies and FLASHER_CA_FILE. */
@@ -143,6 +146,7 @@ interface PinnerDependencies {
 export function createPinner(dependencies: PinnerDependencies): AsyncDisposable {
   const { env, changes, holder, log, waitMs = 2000, againMs = 3_600_000 } = dependencies
   const { promised = () => [], captured: listCaptured = async () => [] } = dependencies
+  const { users: listUsers = async () => [] } = dependencies
   const closing = new AbortController()
   let reported = ''
   let refused = ''
@@ -161,10 +165,11 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
     const bound = await dependencies.bound()
     const { refs, machines } = countMachines(bound, promised())
     const captured = await listCaptured()
-    const words = JSON.stringify([base, refs, machines, captured])
+    const users = await listUsers()
+    const words = JSON.stringify([base, refs, machines, captured, users])
     if (words === reported || `${chance} ${words}` === refused) return
     const client = createCacheClient({ base, token, env, signal: closing.signal })
-    const answer = await client.pin({ holder, refs, machines, captured })
+    const answer = await client.pin({ holder, refs, machines, captured, users })
     if (answer.ok) {
       reported = words
       complaints.clear()

@@ -363,6 +363,17 @@ export interface CapturedMachine {
 
 export const MAX_CAPTURED = 2000
 
+/** A machine that an image is assigned to. */
+export interface ImageUser {
+  readonly ref: string
+  readonly mac: string
+  readonly name: string
+}
+
+/** A question about an image names so many of its machines. */
+export const MAX_NAMED_USERS = 10
+export const MAX_USERS = 1000
+
 interface KeptVersion {
   readonly sha256: string
   readonly sizeBytes: number

@@ -67,7 +67,7 @@ const rank = (caches: readonly SiteCache[], digest: string): readonly SiteCache[
 
 // Which sites a machine is in: a site is a network, an address or a label.
 
-export interface NearMachine {
+interface NearMachine {
   /** As the server sees it; null: unknown. */
   readonly ip: string | null
   readonly labels: readonly string[]

@@ -1,5 +1,12 @@
 /** Current line: reports to the cache service which images machines are bound to, so that it keeps them; the cache's address and token. */
-import { MAX_CAPTURED } from '#engine/catalog/rules/cache-entry.ts'
+import {
+  type ImageUser,
+  MAX_CAPTURED,
+  MAX_NAMED_USERS,
+  MAX_USERS,
+} from '#engine/catalog/rules/cache-entry.ts'
+import { naturalKey } from '#kit/net/rules/natural-order.ts'
+import type { Machine } from '#server/current/machines/rules/machine.ts'
 import { DATA_FOLDER } from '#cache/store/pins.ts'
 import { readLocalToken } from '#fleet/access/tokens.ts'
 import { createPinner } from '#engine/catalog/cache-client.ts'
@@ -33,6 +40,7 @@ export function startPinner({ config, state, secret, cacheBeside, env, log }: Pi
         .filter(({ capture, labels }) => capture !== null && labels.length > 0)
         .slice(0, MAX_CAPTURED)
         .map(({ mac, labels }) => ({ mac, labels })),
+    users: async () => listUsers(await machines.list()),
     promised: () => channels.list().map(({ bty_image_ref: ref }) => ref),
     // Unique: holders that share a name would take each other's images back.
     holder: `flasher-web ${deriveSecret(secret, 'cache holder').sign('').slice(0, 16)}`,
@@ -40,6 +48,20 @@ export function startPinner({ config, state, secret, cacheBeside, env, log }: Pi
     changes,
     log,
   })
+}
+
+function listUsers(machines: readonly Machine[]): readonly ImageUser[] {
+  const users = machines.flatMap(({ bty_image_ref: ref, name, hostname, mac }) =>
+    ref === null ? [] : [{ ref, mac, name: name ?? hostname ?? mac }],
+  )
+  const keyed = users.map((user) => ({ user, key: naturalKey(user.name) }))
+  const sorted = keyed.toSorted((one, other) => (one.key < other.key ? -1 : 1))
+  return Map.groupBy(sorted, ({ user }) => user.ref)
+    .values()
+    .flatMap((of) => of.slice(0, MAX_NAMED_USERS))
+    .map(({ user }) => user)
+    .take(MAX_USERS)
+    .toArray()
 }
 
 /** Getters that follow the settings. Null: the token is unknown. */

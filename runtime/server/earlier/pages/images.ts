@@ -25,7 +25,7 @@ import { type EarlierContext, nameOf, viewOf, type StatedMachine } from './machi
 import type { ImageRow } from '#engine/image/rules/image.ts'
 import { fillCount } from '#kit/foundation/text.ts'
 import { pageAt, removalAt } from '#server/pages/context-routes.ts'
-import { checkField, hidden, renderUploadForm } from '#kit/web/ui/fields.ts'
+import { hidden, renderUploadForm } from '#kit/web/ui/fields.ts'
 import { renderSize } from '#kit/foundation/size.ts'
 import {
   machinePath,
@@ -39,7 +39,7 @@ import type { Machine } from '../rules/machine.ts'
 
 const LIST = '/ui/images'
 const IMAGE_REMOVAL_PATH = `${LIST}/remove`
-const MAX_SHOWN = 8
+const MAX_SHOWN = 10
 
 const IMAGE_REMOVAL = removalAt(
   IMAGE_REMOVAL_PATH,
@@ -88,16 +88,16 @@ async function ask(
     body: html`${error === null ? null : banner('failed', error)}
       <p>The file ${shown} will be deleted from the folder.</p>
       ${renderUsers(name, views)}`,
-    fields: html`${hidden({ name })}
-    ${users.length === 0 ? null : checkField({ name: 'force', label: 'Remove anyway', checked: false })}`,
+    fields: hidden({ name, ...(users.length === 0 ? {} : { force: '1' }) }),
     cancel: LIST,
-    button: 'Remove image',
+    button: users.length === 0 ? 'Remove image' : 'Remove anyway',
   })
 }
 
 function renderUsers(name: string, views: readonly StatedMachine[]): Content {
   if (views.length === 0) return html`<p class="dim">No machine uses it.</p>`
-  return html`${banner('needs-you', 'In use by machines, which cannot be flashed without it.')}
+  const more = views.length - MAX_SHOWN
+  return html`${banner('needs-you', fillCount({ one: '{count} machine uses this image and cannot be flashed without it.', other: '{count} machines use this image and cannot be flashed without it.' }, views.length))}
     <ul class="rows">
       ${views.slice(0, MAX_SHOWN).map(
         ({ machine, view }) =>
@@ -107,12 +107,8 @@ function renderUsers(name: string, views: readonly StatedMachine[]): Content {
             >${renderStateBadge(view)}
           </li>`,
       )}
-    </ul>
-    <p class="small">
-      <a href="${usersPath(name)}"
-        >${fillCount({ one: 'Show the machine that uses it', other: 'Show the {count} machines that use it' }, views.length)}</a
-      >
-    </p>`
+      ${more > 0 ? html`<li><a href="${usersPath(name)}">and ${more} more</a></li>` : null}
+    </ul>`
 }
 
 /** Without the image, a disk that is being flashed stays half written. */
@@ -131,11 +127,7 @@ async function remove(context: EarlierContext, form: URLSearchParams): Promise<A
   }
   const users = listUsers(await site.machines.list(), name)
   if (users.length > 0 && !form.has('force'))
-    return await ask(
-      context,
-      form,
-      'Not removed: machines use it. To remove it, tick Remove anyway.',
-    )
+    return await ask(context, form, 'Not removed: machines use it.')
   await services.shelf.remove(name)
   site.changes.announce({ topic: 'catalog' })
   const details = { name, size_bytes, machines: users.length }

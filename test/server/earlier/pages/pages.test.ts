@@ -234,7 +234,7 @@ test('POST /ui/images/remove asks first, names who uses the image, and removes i
 
   const question = await (await post({ name: used, confirm: 'ask' })).text()
   assert.match(question, 'a &lt;b&gt;.img')
-  assert.match(question, /In use by machines, which cannot be flashed without it[^]*box-1/)
+  assert.match(question, /1 machine uses this image and cannot be flashed without it[^]*box-1/)
   const refused = await post({ name: used, confirm: 'yes' })
   assert.match(await refused.text(), 'Not removed: machines use it')
   assert.equal(await listed(), [used, free])
