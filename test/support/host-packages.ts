@@ -58,6 +58,8 @@ const NEEDED: Readonly<Record<string, string>> = {
   ruby: 'the recipe for Homebrew',
   rubocop: 'the recipe for Homebrew: its linter',
   shellcheck: 'our shell scripts',
+  sbsigntool: 'programs of UEFI that are signed with a key of ours',
+  'shim-signed': 'a boot loader that Microsoft has signed',
   skopeo: 'images in a registry, as others copy them',
   sudo: 'the privileged helper, as the server calls it',
   tmux: 'the wizard, as a person sees it',

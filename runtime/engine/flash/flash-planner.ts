@@ -21,6 +21,7 @@ import { untilAborted } from '#kit/host/watch.ts'
 import { createDecoders } from '#engine/image/formats.ts'
 import { type CheckedImage, checkImage, inspectSectors } from '#engine/image/image-inspection.ts'
 import { createImages } from '#engine/image/images.ts'
+import type { FirmwareFacts } from '#engine/bootable/rules/boot-facts.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { createSources, type SourcesOptions } from '#engine/image/sources/sources.ts'
 
@@ -55,12 +56,17 @@ export interface FlasherOptions extends SourcesOptions {
    * minute. The kernel resets a bus that is silent for half of it, and a write is tried twice.
    */
   readonly diskStallMs?: number
+  /** Absent: this machine's. */
+  readonly readFirmware?: () => Promise<FirmwareFacts>
 }
+
+const readOwn = async () =>
+  await (await import('#engine/bootable/firmware.ts')).readFirmware(process.arch)
 
 export type FlashTools = ReturnType<typeof createTools>
 
 export function createTools(given: FlasherOptions) {
-  const { env, isRoot = true, diskStallMs = 60_000 } = given
+  const { env, isRoot = true, diskStallMs = 60_000, readFirmware = readOwn } = given
   const shell = createShell({ env })
   const disks = createDisks({ shell })
   const decoders = createDecoders({ shell })
@@ -69,6 +75,7 @@ export function createTools(given: FlasherOptions) {
     env,
     isRoot,
     diskStallMs,
+    readFirmware,
     disks,
     decoders,
     images: createImages({ shell }),
@@ -174,7 +181,8 @@ async function planTarget(
     : planned.refusal
   const same = findSameDisk(target, others)
   const refusals = same === null ? against : [...against, same]
-  const seen = addNotes(image, sectors.notes)
+  const boot = planned.ok ? await describeBoot(tools, source, image.format, target) : []
+  const seen = addNotes(image, [...sectors.notes, ...boot])
   const findings = { image: seen, imageProblem, imageHint, target, options, refusals }
   const reasons = renderReasons(findings)
   return { ...findings, plan: planned.ok && reasons.length === 0 ? planned : refuse(reasons) }
@@ -206,6 +214,22 @@ async function checkSectors(
     if (thrown instanceof Fault) return FITTING
     throw thrown
   }
+}
+
+/** Sticks and cards are often for another machine. */
+const PORTABLE = ['usb', 'mmc', 'sdio']
+
+async function describeBoot(
+  { readFirmware }: FlashTools,
+  source: Source,
+  format: ImageFacts['format'],
+  { device }: TargetFacts,
+): Promise<readonly string[]> {
+  const isPortable = PORTABLE.includes(device?.tran ?? '')
+  if (source.path === null || format === null || isPortable) return []
+  const { describeMisfit } = await import('#engine/bootable/image-boot.ts')
+  const note = await describeMisfit(source, format, await readFirmware())
+  return note === null ? [] : [note]
 }
 
 const addNotes = (image: ImageFacts, notes: readonly string[]): ImageFacts =>

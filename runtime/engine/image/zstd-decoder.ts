@@ -343,3 +343,55 @@ const wrongIndex = ({ name }: MappedFile, refusal: IndexRefusal) =>
   new Fault('image-broken', `${name} is damaged: ${renderIndexRefusal(refusal)}`, {
     hint: 'Download or pack the image again and compare its checksum.',
   })
+
+/**
+ * Reads an image of frames here and there: fewer bytes only at its end. Null: its frames are not
+ * known, or too large to be decoded for a few bytes. Faults as `readFrameMap`.
+ */
+export async function openFrameReader(file: MappedFile): Promise<MappedFile['readAt'] | null> {
+  const found = await readFrameMap(file)
+  if (found === null || found.maxBytes > WHOLE_CONTENT_BYTES) return null
+  const map = found
+  let kept: { readonly index: number; readonly content: Buffer } | null = null
+
+  async function load(index: number): Promise<Buffer> {
+    if (kept?.index === index) return kept.content
+    const { storedAt, storedBytes, bytes, isZero } = map.at(index)
+    const content = isZero
+      ? Buffer.alloc(bytes)
+      : await unpack(file, await read(file, storedAt, storedBytes), bytes)
+    kept = { index, content }
+    return content
+  }
+
+  return async (into, from) => {
+    let at = 0
+    while (at < into.length && from + at < map.bytes) {
+      const index = findFrame(map, from + at)
+      const content = await load(index)
+      at += content.copy(into, at, from + at - map.at(index).offset)
+    }
+    return at
+  }
+}
+
+async function unpack(file: MappedFile, stored: Buffer, bytes: number): Promise<Buffer> {
+  try {
+    const content = await decodeFrame(stored, { maxOutputLength: Math.max(1, bytes) })
+    if (content.length === bytes) return content
+    throw new Error(`${content.length} bytes instead of ${bytes}`)
+  } catch (thrown) {
+    throw damaged(file, thrown)
+  }
+}
+
+/** The frame with this byte of the image; frames are in order. */
+function findFrame(map: FrameMap, offset: number): number {
+  let [low, high] = [0, map.count - 1]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (map.at(middle).offset <= offset) low = middle
+    else high = middle - 1
+  }
+  return low
+}

@@ -1,0 +1,141 @@
+/** Looks into an image for what firmware starts from it, at the places that its table names. */
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import {
+  EFI_SYSTEM,
+  hasDosSignature,
+  parsePartitions,
+  parseTableSector,
+  renderGuid,
+} from '#engine/disk/rules/partition-tables.ts'
+import { isStoredRaw } from '#engine/image/rules/format.ts'
+import type { Source } from '#engine/image/sources/source.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { type FatFiles, openFat, type ReadAt } from './fat-files.ts'
+import { type FirmwareFacts, type ImageBoot, judgeBoot } from './rules/boot-facts.ts'
+import { type EfiProgram, parseEfiProgram, PROCESSORS } from './rules/efi-program.ts'
+
+/**
+ * Why this firmware does not start what the image would start, as a sentence or two; null: it does,
+ * nobody knows, or the image starts nothing at all.
+ */
+export async function describeMisfit(
+  source: Source,
+  format: ImageFormat,
+  firmware: FirmwareFacts,
+): Promise<string | null> {
+  try {
+    const image = await readImageBoot(source, format)
+    const verdict = judgeBoot(image, firmware)
+    const isLoaded = image !== null && (image.bios || image.programs.length > 0)
+    return verdict.answer === 'refused' && isLoaded
+      ? `This machine does not start from it. ${verdict.why} ${verdict.wayOut}`
+      : null
+  } catch (thrown) {
+    // What is wrong with the image is said by who reads all of it.
+    if (thrown instanceof Fault) return null
+    throw thrown
+  }
+}
+
+const HEAD_BYTES = 1024 * 1024
+/** Where firmware looks on a disk that it does not know (UEFI 2.10, 3.5.1.1). */
+const FOLDER = ['EFI', 'BOOT'] as const
+/** A kernel with its own initrd in one program is larger than this, and so is what lies. */
+const MAX_PROGRAM_BYTES = 128 * 1024 * 1024
+const MAX_PARTITIONS = 32
+
+/** Null: it can only be read from start to end. Faults of the source, and `image-broken`. */
+export async function readImageBoot(
+  source: Source,
+  format: ImageFormat,
+): Promise<ImageBoot | null> {
+  const readAt = await openReader(source, format)
+  if (readAt === null) return null
+  const at = keepBlocks(readAt)
+  const head = Buffer.alloc(HEAD_BYTES)
+  const bytes = head.subarray(0, await at(head, 0))
+  const places = listPlaces(bytes)
+  const programs: EfiProgram[] = []
+  for (const place of places) {
+    const files = await openFat(at, place)
+    if (files !== null) programs.push(...(await listPrograms(files)))
+  }
+  return {
+    bios: hasBootCode(bytes),
+    programs,
+    hasSystemPartition: places.length > 0,
+    isDisc: bytes.toString('latin1', DISC_AT, DISC_AT + DISC_MARK.length) === DISC_MARK,
+  }
+}
+
+/** ECMA-119 with El Torito 1.0: sector 17. */
+const DISC_AT = 17 * 2048 + 7
+const DISC_MARK = 'EL TORITO SPECIFICATION'
+
+/** What comes before the disk's identity in the first sector. */
+const hasBootCode = (head: Buffer) =>
+  hasDosSignature(head) && head.subarray(0, 440).some((byte) => byte !== 0)
+
+const EFI_GUID = renderGuid(EFI_SYSTEM)
+/** Firmware looks into each FAT of an MBR. */
+const FAT_TYPES = ['0xef', '0x0c', '0x0b', '0x0e', '0x06', '0x04', '0x01']
+
+function listPlaces(head: Buffer): readonly number[] {
+  const partitions = parsePartitions(head, parseTableSector(head) ?? 512)
+  if (!partitions.ok) return []
+  return partitions.value
+    .filter(({ type }) => type === EFI_GUID || FAT_TYPES.includes(type))
+    .slice(0, MAX_PARTITIONS)
+    .map(({ offset }) => offset)
+}
+
+async function listPrograms(files: FatFiles): Promise<readonly EfiProgram[]> {
+  const programs: EfiProgram[] = []
+  for (const processor of PROCESSORS) {
+    const file = await files.find([...FOLDER, `BOOT${processor}.EFI`])
+    if (file === null || file.isFolder || file.bytes > MAX_PROGRAM_BYTES) continue
+    const program = parseEfiProgram(await files.read(file, MAX_PROGRAM_BYTES))
+    if (program?.processor === processor) programs.push(program)
+  }
+  return programs
+}
+
+async function openReader(source: Source, format: ImageFormat): Promise<ReadAt | null> {
+  const { readAt } = source
+  if (readAt === null) return null
+  if (isStoredRaw(format)) return readAt
+  if (format === 'qcow2') {
+    return await (await import('#engine/image/qcow2-blocks.ts')).openQcow2Reader(source)
+  }
+  if (format !== 'img.zst') return null
+  const { openFrameReader } = await import('#engine/image/zstd-decoder.ts')
+  return await openFrameReader({ ...source, readAt })
+}
+
+const BLOCK_BYTES = 256 * 1024
+const MAX_BLOCKS = 32
+
+/** Many small questions about bytes that lie together cost one read. */
+function keepBlocks(readAt: ReadAt): ReadAt {
+  const blocks = new Map<number, Buffer>()
+  async function blockAt(index: number): Promise<Buffer> {
+    const found = blocks.get(index)
+    if (found !== undefined) return found
+    const into = Buffer.alloc(BLOCK_BYTES)
+    const block = into.subarray(0, await readAt(into, index * BLOCK_BYTES))
+    const [oldest] = blocks.keys()
+    if (blocks.size >= MAX_BLOCKS && oldest !== undefined) blocks.delete(oldest)
+    blocks.set(index, block)
+    return block
+  }
+  return async (into, from) => {
+    let at = 0
+    while (at < into.length) {
+      const index = Math.floor((from + at) / BLOCK_BYTES)
+      const copied = (await blockAt(index)).copy(into, at, from + at - index * BLOCK_BYTES)
+      if (copied === 0) break
+      at += copied
+    }
+    return at
+  }
+}

@@ -1,0 +1,169 @@
+/** What an image starts from, what a machine's firmware starts, and whether the one fits the other. */
+import type { EfiProcessor, EfiProgram } from './efi-program.ts'
+import { findRevoked, type SbatEntries } from './sbat.ts'
+
+export interface ImageBoot {
+  /** Code for BIOS in the first sector. */
+  readonly bios: boolean
+  /** Programs that firmware starts from a disk that it does not know, one for each processor. */
+  readonly programs: readonly EfiProgram[]
+  /** There is an EFI system partition, whatever is in it. */
+  readonly hasSystemPartition: boolean
+  /** It starts from optical discs (El Torito). */
+  readonly isDisc: boolean
+}
+
+export interface FirmwareFacts {
+  readonly kind: 'bios' | 'uefi'
+  /** Of the programs that the firmware starts; null: unknown. */
+  readonly processor: EfiProcessor | null
+  /** Null: unknown. */
+  readonly secureBoot: boolean | null
+  /** Null: they cannot be read. */
+  readonly allowed: KeyList | null
+  readonly revoked: KeyList | null
+  /** What a shim refuses; null: none was set yet. */
+  readonly sbatLevel: SbatEntries | null
+}
+
+export interface KeyList {
+  readonly certificates: readonly KnownCertificate[]
+  /** The first 16 digits of SHA-256: of programs, and of certificates' contents. */
+  readonly digests: readonly string[]
+  /** Entries of other kinds. */
+  readonly others: number
+}
+
+export interface KnownCertificate {
+  readonly fingerprint: string
+  readonly name: string
+  /** As in `issuer` of a chain. */
+  readonly subject: string
+}
+
+export const DIGEST_DIGITS = 16
+
+/** `why` and `wayOut`: whole sentences. */
+export type BootVerdict =
+  | { readonly answer: 'boots' }
+  | { readonly answer: 'unknown'; readonly why: string }
+  | { readonly answer: 'refused'; readonly why: string; readonly wayOut: string }
+
+const BOOTS: BootVerdict = { answer: 'boots' }
+const unknown = (why: string): BootVerdict => ({ answer: 'unknown', why })
+const refused = (why: string, wayOut: string): BootVerdict => ({ answer: 'refused', why, wayOut })
+
+/** `image` null: nobody could look into it. `firmware` null: the machine has not said. */
+export function judgeBoot(image: ImageBoot | null, firmware: FirmwareFacts | null): BootVerdict {
+  if (image === null) return unknown('The image cannot be looked into.')
+  if (firmware === null) return unknown('The machine has not reported its firmware.')
+  return firmware.kind === 'bios' ? judgeBios(image) : judgeUefi(image, firmware)
+}
+
+function judgeBios({ bios, programs, isDisc }: ImageBoot): BootVerdict {
+  if (bios) return BOOTS
+  if (programs.length > 0)
+    return refused(
+      'The image starts by UEFI only, and this machine starts by BIOS.',
+      'Turn UEFI on in the firmware, or use another image.',
+    )
+  return refused(isDisc ? DISC : 'The image has no boot loader.', OTHER_IMAGE)
+}
+
+const DISC = 'The image starts from optical discs only.'
+const OTHER_IMAGE = 'Use another image.'
+
+function judgeUefi(image: ImageBoot, firmware: FirmwareFacts): BootVerdict {
+  const { programs, bios, hasSystemPartition, isDisc } = image
+  const { processor } = firmware
+  const program = programs.find((each) => each.processor === processor)
+  if (program !== undefined)
+    return firmware.secureBoot === false ? BOOTS : judgeSecure(program, firmware)
+  if (processor === null)
+    return unknown('The processor that the firmware starts programs for is not known.')
+  const [other] = programs
+  if (other !== undefined)
+    return refused(
+      `The image starts on ${other.processor ?? 'other'} processors, and this machine has ${processor}.`,
+      OTHER_IMAGE,
+    )
+  if (hasSystemPartition)
+    return unknown(
+      'The EFI system partition has no EFI/BOOT loader. Some firmware finds another one.',
+    )
+  if (bios)
+    return refused(
+      'The image starts by BIOS only, and this machine starts by UEFI.',
+      'Turn BIOS (CSM, legacy boot) on in the firmware, or use another image.',
+    )
+  return refused(isDisc ? DISC : 'The image has no boot loader.', OTHER_IMAGE)
+}
+
+const TURN_OFF = 'Turn Secure Boot off, or use another image.'
+
+/** The firmware's own rule: one signature that `db` has, none that `dbx` has; dates do not count. */
+function judgeSecure(program: EfiProgram, firmware: FirmwareFacts): BootVerdict {
+  const { allowed, revoked, secureBoot, sbatLevel } = firmware
+  if (secureBoot === null) return unknown('Nobody knows whether Secure Boot is on.')
+  if (allowed === null || revoked === null) return unknown("The firmware's keys cannot be read.")
+  const why = explainRevoked(program, revoked, sbatLevel)
+  if (why !== null) return refused(`Secure Boot is on, and ${why}.`, TURN_OFF)
+  const verdict = judgeAllowed(program, allowed)
+  return verdict.answer === 'boots' && revoked.others > 0 ? unknown(STRANGE_KEYS) : verdict
+}
+
+function explainRevoked(
+  { digest, signatures, sbat }: EfiProgram,
+  revoked: KeyList,
+  level: SbatEntries | null,
+): string | null {
+  if (hasDigest(revoked, digest) || signatures.some((chain) => isRevoked(chain, revoked)))
+    return "the firmware has revoked the image's boot loader"
+  const component = sbat === null || level === null ? null : findRevoked(sbat, level)
+  if (component === null) return null
+  return `this version of the image's boot loader is revoked (SBAT: ${component})`
+}
+
+function judgeAllowed({ digest, signatures }: EfiProgram, allowed: KeyList): BootVerdict {
+  if (hasDigest(allowed, digest)) return BOOTS
+  if (signatures.some((chain) => isKnown(chain, allowed))) return BOOTS
+  const mayBe = allowed.others > 0 || signatures.some((chain) => isIssued(chain, allowed))
+  if (mayBe) return unknown(STRANGE_KEYS)
+  if (signatures.length === 0)
+    return refused("Secure Boot is on, and the image's boot loader is not signed.", TURN_OFF)
+  const signers = signatures.flatMap(({ certificates }) => certificates.at(-1) ?? [])
+  const trusts = `the firmware trusts ${listNames(allowed.certificates)}`
+  return refused(
+    `Secure Boot is on, and ${trusts}. The image's boot loader is signed by ${listNames(signers)}.`,
+    `${TURN_OFF} You can also enrol its certificate in the firmware.`,
+  )
+}
+
+const STRANGE_KEYS = 'The firmware has keys of a kind that is not known here.'
+
+type Chain = EfiProgram['signatures'][number]
+
+const hasDigest = ({ digests }: KeyList, digest: string) =>
+  digests.includes(digest.slice(0, DIGEST_DIGITS))
+
+const isKnown = ({ certificates }: Chain, keys: KeyList) =>
+  certificates.some(({ fingerprint }) =>
+    keys.certificates.some((key) => key.fingerprint === fingerprint),
+  )
+
+const isRevoked = (chain: Chain, keys: KeyList) =>
+  isKnown(chain, keys) ||
+  chain.certificates.some(({ contentFingerprint }) => hasDigest(keys, contentFingerprint))
+
+/** A chain whose last issuer has the name of a key: only the key could tell. */
+const isIssued = ({ issuer }: Chain, keys: KeyList) =>
+  keys.certificates.some(({ subject }) => subject === issuer)
+
+const MAX_NAMES = 3
+
+function listNames(certificates: readonly { readonly name: string }[]): string {
+  const names = [...new Set(certificates.map(({ name }) => `“${name}”`))]
+  if (names.length === 0) return 'nobody'
+  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : ''
+  return `${names.slice(0, MAX_NAMES).join(', ')}${more}`
+}

@@ -1,0 +1,129 @@
+/** Reads a program of UEFI (Microsoft PE and COFF Specification, Authenticode): its processor, who signed it, its SBAT. Hostile. */
+import { createHash } from 'node:crypto'
+import { readChain, type SigningChain } from './authenticode.ts'
+import { parseSbat, type SbatEntries } from './sbat.ts'
+
+export const PROCESSORS = ['x64', 'ia32', 'aa64', 'arm', 'riscv64'] as const
+export type EfiProcessor = (typeof PROCESSORS)[number]
+
+const MACHINES: ReadonlyMap<number, EfiProcessor> = new Map([
+  [0x8664, 'x64'],
+  [0x14c, 'ia32'],
+  [0xaa64, 'aa64'],
+  [0x1c2, 'arm'],
+  [0x5064, 'riscv64'],
+])
+
+export interface EfiProgram {
+  /** Null: one that is not known here. */
+  readonly processor: EfiProcessor | null
+  /** What `db` and `dbx` name where they name a program: SHA-256 of Authenticode. */
+  readonly digest: string
+  /** Those that fit this program. */
+  readonly signatures: readonly SigningChain[]
+  /** Generations of its components; null: it has no SBAT. */
+  readonly sbat: SbatEntries | null
+}
+
+const MAX_SIGNATURES = 8
+const MAX_SBAT_BYTES = 64 * 1024
+
+interface PeLayout {
+  readonly machine: number
+  /** The checksum, and the entry of the table of certificates: not part of the digest. */
+  readonly checksumAt: number
+  readonly entryAt: number
+  readonly certificates: { readonly from: number; readonly to: number }
+  readonly sections: readonly {
+    readonly name: string
+    readonly at: number
+    readonly size: number
+  }[]
+}
+
+/** Null: it is none, or its sizes lie. */
+export function parseEfiProgram(file: Buffer): EfiProgram | null {
+  const layout = readLayout(file)
+  if (layout === null) return null
+  const digest = digestOf(file, layout)
+  const { from, to } = layout.certificates
+  const sbat = layout.sections.find(({ name }) => name === '.sbat')
+  return {
+    processor: MACHINES.get(layout.machine) ?? null,
+    digest,
+    signatures: listSignatures(file.subarray(from, to), digest),
+    sbat:
+      sbat === undefined
+        ? null
+        : parseSbat(file.subarray(sbat.at, sbat.at + Math.min(sbat.size, MAX_SBAT_BYTES))),
+  }
+}
+
+function readLayout(file: Buffer): PeLayout | null {
+  const headers = readHeaders(file)
+  if (headers === null) return null
+  const { pe, optional, table, count } = headers
+  const magic = file.readUInt16LE(optional)
+  const directories = optional + (magic === PLUS ? 112 : 96)
+  const entryAt = directories + 4 * 8
+  if (entryAt + 8 > table || file.readUInt32LE(directories - 4) <= 4) return null
+  const from = file.readUInt32LE(entryAt)
+  const to = from + file.readUInt32LE(entryAt + 4)
+  if (to > file.length || (to > from && from < table)) return null
+  const sections = Array.from({ length: count }, (_, at) => readSection(file, table + 40 * at))
+  if (sections.some(({ at, size }) => at + size > file.length)) return null
+  const machine = file.readUInt16LE(pe + 4)
+  return { machine, checksumAt: optional + 64, entryAt, certificates: { from, to }, sections }
+}
+
+/** PE32, and PE32+. */
+const PLAIN = 0x10b
+const PLUS = 0x20b
+const LEAST_OPTIONAL = 72
+
+function readHeaders(file: Buffer) {
+  if (file.length < 64 || file.toString('latin1', 0, 2) !== 'MZ') return null
+  const pe = file.readUInt32LE(0x3c)
+  const optional = pe + 24
+  if (optional > file.length || file.toString('latin1', pe, pe + 4) !== 'PE\0\0') return null
+  const optionalBytes = file.readUInt16LE(pe + 20)
+  const count = file.readUInt16LE(pe + 6)
+  const table = optional + optionalBytes
+  if (table + 40 * count > file.length || optionalBytes < LEAST_OPTIONAL) return null
+  const magic = file.readUInt16LE(optional)
+  return magic === PLAIN || magic === PLUS ? { pe, optional, table, count } : null
+}
+
+function readSection(file: Buffer, entry: number) {
+  const name = file.toString('latin1', entry, entry + 8).replace(/\0+$/, '')
+  const size = Math.min(file.readUInt32LE(entry + 8) || Infinity, file.readUInt32LE(entry + 16))
+  return { name, at: file.readUInt32LE(entry + 20), size }
+}
+
+/** All but the checksum and the certificates, which lie at the end; padded to eight bytes. */
+function digestOf(file: Buffer, { checksumAt, entryAt, certificates: { from, to } }: PeLayout) {
+  const end = to > from ? from : file.length
+  const hash = createHash('sha256')
+    .update(file.subarray(0, checksumAt))
+    .update(file.subarray(checksumAt + 4, entryAt))
+    .update(file.subarray(entryAt + 8, end))
+  if (to <= from) hash.update(Buffer.alloc((8 - (file.length % 8)) % 8))
+  return hash.digest('hex')
+}
+
+/** `WIN_CERTIFICATE`s: a length, a revision, a type, and PKCS #7. */
+const PKCS_SIGNED_DATA = 2
+
+function listSignatures(table: Buffer, digest: string) {
+  const found: SigningChain[] = []
+  for (let at = 0; at + 8 <= table.length && found.length < MAX_SIGNATURES;) {
+    const bytes = table.readUInt32LE(at)
+    if (bytes < 8 || at + bytes > table.length) break
+    if (table.readUInt16LE(at + 6) === PKCS_SIGNED_DATA) {
+      const chain = readChain(table.subarray(at + 8, at + bytes), digest)
+      if (chain !== null) found.push(chain)
+    }
+    at += Math.ceil(bytes / 8) * 8
+  }
+  return found
+}

@@ -1,0 +1,264 @@
+/** Whether an image starts on a machine: what it starts from, in each format, against what firmware trusts. */
+import { execFileSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { readFirmware } from '#engine/bootable/firmware.ts'
+import { readImageBoot } from '#engine/bootable/image-boot.ts'
+import {
+  type BootVerdict,
+  type FirmwareFacts,
+  judgeBoot,
+} from '#engine/bootable/rules/boot-facts.ts'
+import { parseEfiProgram } from '#engine/bootable/rules/efi-program.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { decideNotes, WHOLE_DISK } from '#engine/flash/rules/flash-plan.ts'
+import { openFileSource } from '#engine/image/sources/source.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { packBuffer } from '#test/support/disk/packed-image.ts'
+
+const test = suite('whether an image starts on a machine')
+const folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-bootable-'))
+const at = (name: string) => join(folder.path, name)
+const call = (program: string, ...words: readonly string[]) =>
+  execFileSync(program, words, { stdio: 'pipe', cwd: folder.path })
+const SHIM = '/usr/lib/shim/shimx64.efi.signed'
+/** Certificates of the shim, as openssl reads them. */
+let [ca2011, ca2023, own] = [Buffer.alloc(0), Buffer.alloc(0), Buffer.alloc(0)]
+
+test.before(() => {
+  const listed = [1, 2].flatMap((number) => {
+    call('sbattach', '--signum', String(number), '--detach', `sig${number}`, SHIM)
+    const text = call('openssl', 'pkcs7', '-inform', 'der', '-in', `sig${number}`, '-print_certs')
+    return String(text).match(/-----BEGIN[^]*?END CERTIFICATE-----/g) ?? []
+  })
+  const find = (name: RegExp) =>
+    listed.map((pem) => new X509Certificate(pem)).find(({ subject }) => name.test(subject))?.raw ??
+    Buffer.alloc(0)
+  ca2011 = find(/CN=Microsoft Corporation UEFI CA 2011$/m)
+  ca2023 = find(/CN=Microsoft UEFI CA 2023$/m)
+  const words = 'req -new -x509 -newkey rsa:2048 -nodes -days 9 -subj /CN=lab -keyout key -out crt'
+  call('openssl', ...words.split(' '))
+  own = new X509Certificate(readFileSync(at('crt'))).raw
+})
+
+test.after(() => folder.remove())
+
+const LISTS = {
+  x509: 'a159c0a5e494a74a87b5ab155c2bf072',
+  sha256: '2616c4c14c509240aca941f936934328',
+}
+
+/** A list of UEFI with one entry. */
+function listOf(type: keyof typeof LISTS | 'unknown', data: Buffer): Buffer {
+  const head = Buffer.alloc(28 + 16)
+  head.write(type === 'unknown' ? 'ff'.repeat(16) : LISTS[type], 0, 'hex')
+  head.writeUInt32LE(head.length + data.length, 16)
+  head.writeUInt32LE(16 + data.length, 24)
+  return Buffer.concat([head, data])
+}
+
+const NAMES = {
+  SecureBoot: '8be4df61-93ca-11d2-aa0d-00e098032b8c',
+  db: 'd719b2cb-3d3a-4596-a3bc-dad00e67656f',
+  dbx: 'd719b2cb-3d3a-4596-a3bc-dad00e67656f',
+  SbatLevelRT: '605dab50-e046-4300-abb6-3dd810dd8b23',
+} as const
+
+/** Firmware with these variables, as the kernel shows them. */
+async function firmwareOf(
+  variables: Readonly<Partial<Record<keyof typeof NAMES, Buffer | string>>>,
+  { arch = 'x64', bits = '64' } = {},
+): Promise<FirmwareFacts> {
+  const sys = mkdtempDisposableSync(at('sys-'))
+  const efi = join(sys.path, 'firmware/efi')
+  call('mkdir', '-p', join(efi, 'efivars'))
+  writeFileSync(join(efi, 'fw_platform_size'), `${bits}\n`)
+  for (const [name, content] of Object.entries({ Timeout: 'x', ...variables })) {
+    const guid = Object.entries(NAMES).find(([known]) => known === name)?.[1] ?? NAMES.SecureBoot
+    const bytes = Buffer.concat([Buffer.alloc(4), Buffer.from(content)])
+    writeFileSync(join(efi, 'efivars', `${name}-${guid}`), bytes)
+  }
+  return await readFirmware(arch, sys.path)
+}
+
+const secure = (db: Buffer, more: Parameters<typeof firmwareOf>[0] = {}) =>
+  firmwareOf({ SecureBoot: '\u0001', db, ...more })
+
+interface ImageParts {
+  /** What lies at EFI/BOOT/BOOTX64.EFI. */
+  readonly program?: string
+  readonly table?: 'gpt' | 'dos'
+  readonly bits?: '12' | '16' | '32'
+  readonly hasCode?: boolean
+}
+
+/** 64 MiB with one FAT. */
+function makeImage({ program, table = 'gpt', bits = '32', hasCode = false }: ImageParts): string {
+  const image = at('a.img')
+  const MIB = 1 << 20
+  writeFileSync(image, Buffer.alloc(64 * MIB))
+  const script =
+    table === 'gpt' ? 'label: gpt\nstart=2048, type=uefi' : 'label: dos\nstart=2048, type=c'
+  execFileSync('sfdisk', ['-q', image], { input: `${script}, size=120000\n` })
+  const clusters = { 12: '64', 16: '4', 32: '1' }[bits]
+  call('mkfs.fat', '-F', bits, '-s', clusters, '--offset', '2048', image, String(60_000))
+  if (program !== undefined) {
+    call('mmd', '-i', `${image}@@1M`, '::/EFI', '::/EFI/BOOT')
+    call('mcopy', '-i', `${image}@@1M`, program, '::/EFI/BOOT/BOOTX64.EFI')
+  }
+  if (hasCode) {
+    const bytes = readFileSync(image)
+    bytes.writeUInt16LE(0x63eb, 0)
+    writeFileSync(image, bytes)
+  }
+  return image
+}
+
+async function look(path: string, format: 'img' | 'qcow2' | 'img.zst' | 'img.xz' = 'img') {
+  await using source = await openFileSource(path)
+  return await readImageBoot(source, format)
+}
+
+test('the same is found in each format that can be entered, and in each FAT', async () => {
+  for (const bits of ['12', '16', '32'] as const) {
+    const image = makeImage({ program: SHIM, bits, table: bits === '32' ? 'gpt' : 'dos' })
+    const found = await look(image)
+    assert.is(found?.programs.length, 1, bits)
+    call('qemu-img', 'convert', '-c', '-O', 'qcow2', image, 'a.qcow2')
+    assert.equal(await look(at('a.qcow2'), 'qcow2'), found)
+    writeFileSync(at('a.img.zst'), (await packBuffer(readFileSync(image))).file)
+    assert.equal(await look(at('a.img.zst'), 'img.zst'), found)
+    call('xz', '-0', '--keep', '--force', image)
+    assert.is(await look(at('a.img.xz'), 'img.xz'), null)
+  }
+})
+
+test('the digest and the signers are those that sbsign, openssl and Microsoft see', () => {
+  const program = parseEfiProgram(readFileSync(SHIM))
+  const said = String(call('openssl', 'asn1parse', '-inform', 'der', '-in', 'sig1'))
+  assert.match(said, program?.digest.toUpperCase() ?? 'none')
+  assert.equal(
+    program?.signatures.map(({ certificates }) => certificates.at(-1)?.name),
+    ['Microsoft Corporation UEFI CA 2011', 'Microsoft UEFI CA 2023'],
+  )
+  call(
+    'sbsign',
+    '--key',
+    'key',
+    '--cert',
+    'crt',
+    '--output',
+    'own.efi',
+    '/usr/lib/shim/shimx64.efi',
+  )
+  const [signature] = parseEfiProgram(readFileSync(at('own.efi')))?.signatures ?? []
+  assert.equal(
+    signature?.certificates.map(({ name }) => name),
+    ['lab'],
+  )
+})
+
+const sentencesOf = (verdict: BootVerdict): string =>
+  verdict.answer === 'refused' ? `${verdict.why} ${verdict.wayOut}` : verdict.answer
+
+test('Secure Boot starts what one key has signed and none has revoked, and what is not is named', async () => {
+  const image = await look(makeImage({ program: SHIM }))
+  const judge = async (firmware: Promise<FirmwareFacts>) =>
+    sentencesOf(judgeBoot(image, await firmware))
+  const [old, fresh, lab] = [
+    listOf('x509', ca2011),
+    listOf('x509', ca2023),
+    listOf('x509', own),
+  ] as const
+  for (const keys of [old, fresh, Buffer.concat([lab, fresh])])
+    assert.is(await judge(secure(keys)), 'boots')
+  const other = await judge(secure(lab))
+  assert.match(
+    other,
+    "the firmware trusts “lab”. The image's boot loader is signed by “Microsoft Corporation UEFI CA 2011”, “Microsoft UEFI CA 2023”. Turn Secure Boot off",
+  )
+  assert.is(await judge(firmwareOf({ SecureBoot: '\0', db: lab })), 'boots')
+  assert.is(await judge(firmwareOf({})), 'boots')
+  const digest = Buffer.from(parseEfiProgram(readFileSync(SHIM))?.digest ?? '', 'hex')
+  assert.is(await judge(secure(listOf('sha256', digest))), 'boots')
+  for (const dbx of [old, listOf('sha256', digest)])
+    assert.match(await judge(secure(Buffer.concat([old, fresh]), { dbx })), 'has revoked')
+  const level = 'sbat,1,2026010100\nshim,5\n'
+  assert.match(await judge(secure(old, { SbatLevelRT: level })), 'is revoked (SBAT: shim)')
+  assert.is(await judge(secure(old, { SbatLevelRT: 'sbat,1,1\nshim,4\n' })), 'boots')
+  const strange = listOf('unknown', digest)
+  for (const keys of [strange, Buffer.concat([lab, strange])])
+    assert.is(await judge(secure(keys)), 'unknown')
+  assert.is(await judge(secure(old, { dbx: strange })), 'unknown')
+})
+
+test('BIOS, UEFI and processors are told apart', async () => {
+  const bios = await readFirmware('x64', at('nothing'))
+  const [uefi, arm] = [await firmwareOf({}), await firmwareOf({}, { arch: 'arm64' })]
+  const answers = async (parts: ImageParts) => {
+    const image = await look(makeImage(parts))
+    return [bios, uefi, arm].map((firmware) => judgeBoot(image, firmware).answer).join(' ')
+  }
+  assert.is(await answers({ program: SHIM }), 'refused boots refused')
+  assert.is(await answers({ program: SHIM, hasCode: true }), 'boots boots refused')
+  assert.is(await answers({ hasCode: true }), 'boots unknown unknown')
+  const none = { bios: true, programs: [], hasSystemPartition: false, isDisc: false }
+  assert.is(judgeBoot(none, uefi).answer, 'refused')
+  assert.is(judgeBoot({ ...none, bios: false, isDisc: true }, bios).answer, 'refused')
+  assert.is(judgeBoot(null, uefi).answer, 'unknown')
+  assert.is(judgeBoot(none, null).answer, 'unknown')
+})
+
+const countSigners = (program: Buffer) => parseEfiProgram(program)?.signatures.length ?? 0
+
+test('a program that lies is none, or has no signer', () => {
+  const shim = readFileSync(SHIM)
+  const header = shim.readUInt32LE(0x3c)
+  const places = [0x3c, ...[6, 20, 24 + 108, 24 + 144, 24 + 148].map((from) => header + from)]
+  for (const place of places)
+    for (const value of [0, 0x7f, 0x7fff_ffff, 0xffff_ffff]) {
+      const lying = Buffer.from(shim)
+      lying.writeUInt32LE(value, place)
+      assert.is.not(countSigners(lying), 2, `${place} ${value}`)
+    }
+  for (let bytes = 0; bytes < shim.length; bytes = bytes * 2 + 7)
+    assert.is.not(countSigners(shim.subarray(0, bytes)), 2)
+  const changed = Buffer.from(shim)
+  changed.writeUInt8(changed.readUInt8(0x1000) ^ 1, 0x1000)
+  assert.is(countSigners(changed), 0)
+})
+
+test('a list of keys or a file system that lies ends nothing', async () => {
+  const image = makeImage({ program: SHIM })
+  const bytes = readFileSync(image)
+  for (const place of [11, 13, 14, 16, 17, 19, 22, 32, 36, 44]) {
+    const lying = Buffer.from(bytes)
+    lying.writeUInt32LE(0xffff_ffff, (1 << 20) + place)
+    writeFileSync(image, lying)
+    await look(image)
+  }
+  const cut = listOf('x509', own).subarray(0, 60)
+  for (const db of [Buffer.alloc(28, 255), listOf('x509', Buffer.alloc(10)), cut])
+    assert.ok((await secure(db)).allowed?.others)
+})
+
+test('a flash of a disk that is no stick says before the first byte that this machine would not start', async () => {
+  const image = makeImage({ program: SHIM })
+  await using loop = await createLoop({ megabytes: 64 })
+  const planNotes = async (firmware: FirmwareFacts) => {
+    const flasher = createFlasher({ env: {}, readFirmware: async () => firmware })
+    const targets = [{ path: loop.device }]
+    const order = { image, format: null, targets, options: WHOLE_DISK }
+    await using planned = await flasher.plan(order, new AbortController().signal)
+    return planned.disks.flatMap((disk) => decideNotes(disk.image))
+  }
+  assert.equal(await planNotes(await secure(listOf('x509', ca2023))), [])
+  const [note = ''] = await planNotes(await secure(listOf('x509', own)))
+  assert.match(note, 'This machine does not start from it. Secure Boot is on')
+})
+
+test.run()
