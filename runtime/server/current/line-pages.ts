@@ -4,6 +4,7 @@ import { SECTIONS, SECTION_KEYS, MAX_FIND, IMAGES } from '#kit/web/ui/layout.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
 import type { Runs } from '#fleet/run/runs.ts'
 import { type ContextRoute, keysPages, pageAt, formAt } from '#server/pages/context-routes.ts'
+import { CALLS_PATH, chooseCalls, renderCallsSwitch } from '#server/pages/curl-block.ts'
 import { createPages } from '#server/pages/site-pages.ts'
 import type { ChannelViews } from '#server/updates/channel.ts'
 import type { Site } from '#server/routes/site.ts'
@@ -420,6 +421,9 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...RULE_PAGES,
   ...accountPages(renderPassword),
   ...PASSWORD_POSTS,
+  formAt(CALLS_PATH, 'own', (_context: CurrentContext, form) => chooseCalls(form), {
+    reach: 'shared',
+  }),
   ...keysPages({ hasFind: true, sections: SECTION_KEYS, examples: EXAMPLES }),
 ]
 
@@ -437,6 +441,7 @@ export const createLinePages = (options: LinePagesOptions) =>
     ...options,
     nav: SECTIONS,
     find: FIND_PATH,
+    foot: renderCallsSwitch,
     login: {
       label: 'Administrator password',
       help: fillHtml(

@@ -26,7 +26,7 @@ export interface PageServices {
   countWaiting?(): Promise<number>
 }
 
-type Page = Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'waiting' | 'who'>
+type Page = Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'waiting' | 'who' | 'foot'>
 
 /** Pages of both lines take it as it is; each line extends it. */
 export interface PageContext<
@@ -54,6 +54,7 @@ interface PageDependencies<M extends MachineBase, Services extends PageServices>
   readonly services: Services
   readonly layout: PageLayout
   readonly nav: readonly NavLink[]
+  readonly foot?: ((event: H3Event) => Content) | undefined
 }
 
 /** Null: the nameless administrator, with all rights. */
@@ -67,7 +68,7 @@ export function describeWho(caller: Caller): NonNullable<PageView['who']> | null
 
 /** Looks at the site at each call. */
 export function createPageContext<M extends MachineBase, Services extends PageServices>(
-  { site, services, layout, nav: all }: PageDependencies<M, Services>,
+  { site, services, layout, nav: all, foot }: PageDependencies<M, Services>,
   event: H3Event,
 ): PageContext<M, Services> {
   const message = () => messageOf({ site }, event)
@@ -95,6 +96,7 @@ export function createPageContext<M extends MachineBase, Services extends PageSe
         ...readPlace(event),
         alarms,
         waiting: waiting ?? 0,
+        foot: foot?.(event),
         who,
       })
       return page(text, 200, { vary: 'cookie' })

@@ -28,6 +28,8 @@ interface PagesOptions<
   readonly nav: readonly NavLink[]
   /** Absent: the line has no search. */
   readonly find?: string
+  /** What the line adds to the foot of its pages. */
+  foot?(event: H3Event): Content
   readonly login: { readonly label: string; readonly help: Content }
   readonly table: ChannelViews<M>
   readonly services: Services
@@ -70,7 +72,8 @@ export function createPages<
     },
     plugin: () => ({
       routes(site) {
-        const shared = { site, services: options.servicesOf?.(site) ?? services, layout, nav }
+        const own = options.servicesOf?.(site) ?? services
+        const shared = { site, services: own, layout, nav, foot: options.foot }
         const open = (event: H3Event) => contextOf(createPageContext(shared, event))
         return [assetRoute(assets), themeRoute, ...routes.map((route) => route(open))]
       },

@@ -157,6 +157,7 @@ machines fleet:
   /ui/channels/:name/remove POST
   /ui/channels/save POST
 own shared:
+  /ui/api-calls POST
   /ui/account GET
   /ui/account/password POST
   /ui/account/tokens POST

@@ -88,6 +88,8 @@ export interface PageView {
   readonly waiting?: number
   /** Other links than the usual ones, where the page is not the server's own. */
   readonly nav?: readonly NavLink[]
+  /** What a line adds below its navigation. */
+  readonly foot?: Content
   /** The person who is logged in, and whether they may only look; null or absent: the administrator, or nobody. */
   readonly who?: {
     readonly name: string
@@ -204,7 +206,7 @@ const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
     <div class="foot">
       ${themeSwitch(view.theme, view.here)}
       ${renderLink({ ...ACCOUNT, title: view.who?.name ?? ACCOUNT.title }, view)}
-      ${view.who?.sees ? html`<span class="small dim">${view.who.sees}</span>` : null}
+      ${view.who?.sees ? html`<span class="small dim">${view.who.sees}</span>` : null} ${view.foot}
       <span class="version"
         ><span title="Version of this server">${version}</span
         >${parts.hasKeys === true ? html` <a ${opensKeys(view.here)}>Keys</a>` : null}${

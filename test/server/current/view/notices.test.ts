@@ -170,9 +170,17 @@ async function openForms() {
     }),
   )
   const { cookie } = await login(server.url, 'secret words')
+  const switched = await fetch(`${server.url}/ui/api-calls`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { cookie },
+    body: new URLSearchParams({ calls: 'on', back: '/ui/events?kind=login' }),
+  })
+  assert.is(switched.headers.get('location'), '/ui/events?kind=login')
+  const [calls] = switched.headers.get('set-cookie')?.split(';') ?? []
   const ask = (path: string, init: RequestInit = {}) => {
     const headers = new Headers(init.headers)
-    headers.set('cookie', cookie)
+    headers.set('cookie', `${cookie}; ${calls}`)
     return fetch(`${server.url}${path}`, { redirect: 'manual', ...init, headers })
   }
   const made = await ask('/tokens', asJson({ name: 'test', scopes: ['admin'] }))
