@@ -309,24 +309,14 @@ function createEndedFlashes(database: Database, now: () => number) {
 
 const ENDS = `SELECT result, count(*) AS c, max(n) AS last FROM runs WHERE result IS NOT NULL GROUP BY result`
 
-const ENDED = `SELECT mac, began, result, image, model,
-  record ->> '$.started_at' AS started, record ->> '$.ended_at' AS ended
-  FROM runs WHERE began >= ? AND result IS NOT NULL AND record ->> '$.mode' <> 'capture'
+const ENDED = `SELECT mac, began, result FROM runs WHERE began >= ? AND result IS NOT NULL AND record ->> '$.mode' <> 'capture'
   ORDER BY began DESC LIMIT ?`
 
-function readRow(row: Row): EndedFlash {
-  const [started, ended] = [readTextOrNull(row, 'started'), readTextOrNull(row, 'ended')]
-  const seconds =
-    started === null || ended === null ? null : (Date.parse(ended) - Date.parse(started)) / 1000
-  return {
-    mac: readText(row, 'mac'),
-    began: readText(row, 'began'),
-    isDone: readTextOrNull(row, 'result') === 'done',
-    image: readTextOrNull(row, 'image'),
-    model: readTextOrNull(row, 'model'),
-    seconds,
-  }
-}
+const readRow = (row: Row): EndedFlash => ({
+  mac: readText(row, 'mac'),
+  began: readText(row, 'began'),
+  isDone: readTextOrNull(row, 'result') === 'done',
+})
 
 /** Marks runs that stopped responding as stalled, and ends them after a day. */
 interface RunWatchDependencies {

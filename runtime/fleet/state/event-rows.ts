@@ -68,6 +68,8 @@ export interface EventCondition {
   readonly batch?: string | undefined
   /** Without events of a batch, which has its own line. */
   readonly folded?: boolean | undefined
+  /** Without logins, and without backups that have not ended. */
+  readonly withoutRoutine?: boolean | undefined
   /** Patterns (`netboot.*`), one of which must fit. */
   readonly kinds?: readonly string[] | undefined
   readonly byPeople?: boolean | undefined
@@ -117,6 +119,8 @@ const ERASED = `kind = 'machine.flash_started'
   OR (kind = 'machine.flashed' AND json_extract(details, '$.run') IS NULL)`
 
 const OF_KINDS = 'EXISTS (SELECT 1 FROM json_each(?) AS pattern WHERE kind GLOB pattern.value)'
+const NOT_ROUTINE = `kind NOT IN ('auth.login.succeeded', 'auth.logout',
+  'backup.create.requested', 'backup.create.started')`
 const BY_PEOPLE = `actor NOT IN ('system', 'pxe-client')`
 
 export function insertEvent(sql: Sql, event: NewEvent): void {
@@ -148,6 +152,7 @@ export function listEvents(
     ...flag(ERASED, filter.erased),
     ...condition(OF_KINDS, filter.kinds && JSON.stringify(filter.kinds)),
     ...flag(BY_PEOPLE, filter.byPeople),
+    ...flag(NOT_ROUTINE, filter.withoutRoutine),
     ...condition('id < ?', filter.before_id),
     ...condition('ts >= ?', filter.since),
     ...condition('ts < ?', filter.until),

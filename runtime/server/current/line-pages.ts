@@ -73,7 +73,7 @@ const PAGE_LINKS: readonly PageLink[] = [
   ...SECTIONS,
   { href: '/ui/machines?view=wall', title: 'Wall', takes: ['GET', '/ui/machines'] },
   { href: '/ui/machines/labels', title: 'Print labels' },
-  { href: MACHINE_FILE_PATH, title: 'Import names and labels' },
+  { href: MACHINE_FILE_PATH, title: 'Import CSV' },
   { href: BATCHES_PATH, title: 'Batches' },
   { href: CHANNELS_PATH, title: 'Channels' },
   { href: '/ui/people', title: 'People' },

@@ -53,6 +53,7 @@ test('labels fill sheets of A4, and a phone reads their codes', async () => {
   }
   await shared.site.boxes.tellDisks(1)
   await page.goto('/ui/machines?q=bench')
+  await page.getByText('More', { exact: true }).click()
   await page.getByRole('link', { name: 'Print labels' }).click()
   await page.getByText('This page has 48 labels').waitFor()
   const label = page.locator('.sticky-labels li').first()

@@ -269,11 +269,13 @@ test('events: from a filter to the file, by fields and links alone', async () =>
       await page.getByRole('button', { name: 'Search' }).click()
       await page.getByText('Kind: machine.upserted').waitFor()
       assert.match(page.url(), /from=2020-01-01/)
-      const href = await page.getByRole('link', { name: 'Download CSV' }).getAttribute('href')
+      await page.getByText('Download', { exact: true }).click()
+      const href = await page.getByRole('link', { name: 'As CSV' }).getAttribute('href')
       const csv = await (await page.request.get(href ?? '')).text()
       assert.is(csv.trim().split('\r\n').length, 2)
       assert.match(csv, 'labels: none → bench-1')
       await page.getByRole('link', { name: /Kind: machine\.upserted/ }).click()
+      await page.getByRole('link', { name: 'Show logins and backup steps' }).click()
       await page.getByText('An operator logged in').first().waitFor()
     },
     { javaScriptEnabled: false, viewport: { width: 390, height: 844 } },

@@ -157,6 +157,15 @@ test('1,000 machines are on one screen of 1920 by 1080, in 60 kB at most; what c
       // The work is that of the tiles that changed, not of all that are there.
       const touched = await page.evaluate((): string[] => [...Reflect.get(globalThis, 'touched')])
       assert.equal(touched.toSorted(), changed.map(macOf))
+      // What is beyond them is on the next page, also with large tiles.
+      await settle(page, 1000, 1002)
+      await page.goto('/ui/machines?view=wall')
+      await page.getByText('The wall shows 1,000 machines at a time').waitFor()
+      await page.getByRole('link', { name: 'Next' }).click()
+      await page.waitForURL('**page=2**')
+      await page.getByRole('link', { name: 'Large tiles' }).click()
+      await page.locator('.large').waitFor()
+      assert.equal(await page.locator('.t bdi').allInnerTexts(), ['node-1000', 'node-1001'])
     },
     { viewport: { width: 1920, height: 1080 } },
   ))

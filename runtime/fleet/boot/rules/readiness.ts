@@ -4,8 +4,8 @@ import { fill, fillCount } from '#kit/foundation/text.ts'
 import { GRUB_CONFIG, GRUB_FILES, SHIM_FILES } from '#appliance/assets.ts'
 import { printable } from '#kit/foundation/printable.ts'
 
-/** `missing`: nothing works without it; `unknown`: no proof yet. */
-type ReadinessState = 'ready' | 'attention' | 'missing' | 'unknown'
+/** `missing`: nothing works without it; `unknown`: no proof yet; `optional`: some machines need it. */
+type ReadinessState = 'ready' | 'attention' | 'missing' | 'unknown' | 'optional'
 
 export interface ReadinessRow {
   readonly id: 'catalog' | 'netboot' | 'dhcp' | 'tftp' | 'disk'
@@ -121,7 +121,7 @@ function judgeTftp({ tftp }: ReadinessFacts): ReadinessRow {
   const { text } = tftp
   if (tftp.isReady) return row(about, 'ready', text)
   if (!tftp.isChecked) return row(about, 'unknown', text)
-  return row(about, tftp.isActive ? 'attention' : 'missing', text)
+  return row(about, tftp.isActive ? 'attention' : 'optional', text)
 }
 
 function judgeDisk({ disk }: ReadinessFacts): ReadinessRow {

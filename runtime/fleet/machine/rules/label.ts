@@ -58,6 +58,12 @@ const SLOT = /^slot-(\d{1,3})$/i
 /** Machines with a higher number stand behind the rack. */
 const MAX_SLOTS = 60
 
+/** Slot, then rack: where somebody looks for the machine. */
+export const sortByPlace = (labels: readonly string[]): readonly string[] =>
+  labels.toSorted((one, other) => rankOf(one) - rankOf(other))
+
+const rankOf = (label: string): number => (SLOT.test(label) ? 0 : RACK.test(label) ? 1 : 2)
+
 /** Natural order, no rack last. Free slots are there; a second machine in a slot comes last. */
 export function groupByRack<Row extends RackRow>(rows: readonly Row[]): readonly Rack<Row>[] {
   const byLabel = Map.groupBy(rows, ({ labels }) => labels.find((each) => RACK.test(each)) ?? null)

@@ -137,19 +137,6 @@ function listProofStamps({ proof, ended_at }: Run): readonly Stamp[] {
     : [{ at: contact, part: 'first-boot', name: 'contact', next: 'seen' }, seen]
 }
 
-/** In seconds; parts that most runs lack are left out. */
-export function listMedians(
-  waterfalls: readonly Waterfall[],
-): readonly { readonly part: WaterfallPart; readonly seconds: number }[] {
-  return WATERFALL_PARTS.flatMap((part) => {
-    const sums = waterfalls.map(({ bars }) =>
-      bars.filter((bar) => bar.part === part).reduce((sum, { seconds }) => sum + seconds, 0),
-    )
-    const seconds = sums.toSorted((a, b) => a - b)[Math.floor((sums.length - 1) / 2)] ?? 0
-    return seconds === 0 ? [] : [{ part, seconds }]
-  })
-}
-
 // Decides when a live system began, by what it says of its own boot with its request for a plan.
 
 export interface BootTimes {
@@ -279,64 +266,25 @@ export interface EndedFlash {
   /** ISO time. */
   readonly began: string
   readonly isDone: boolean
-  readonly image: string | null
-  readonly model: string | null
-  readonly seconds: number | null
 }
 
-interface Trend {
+export interface Trend {
+  /** A day. */
   readonly name: string
   readonly done: number
   readonly failed: number
-  /** Of the successful ones; null: none. */
-  readonly medianSeconds: number | null
 }
-
-export interface Trends {
-  readonly days: readonly Trend[]
-  /** At most `MAX_NAMES`, those with the most flashes. */
-  readonly images: readonly Trend[]
-  readonly models: readonly Trend[]
-}
-
-const MAX_NAMES = 6
 
 /** `dayOf`: the day in the viewer's time zone. */
 export function countTrends(
   flashes: readonly EndedFlash[],
   days: readonly string[],
   dayOf: (iso: string) => string,
-): Trends {
+): readonly Trend[] {
   const byDay = Map.groupBy(flashes, ({ began }) => dayOf(began))
-  return {
-    days: days.map((day) => summarize(day, byDay.get(day) ?? [])),
-    images: countNames(flashes, ({ image }) => image),
-    models: countNames(flashes, ({ model }) => model?.trim() || null),
-  }
-}
-
-const countNames = (
-  flashes: readonly EndedFlash[],
-  nameOf: (flash: EndedFlash) => string | null,
-): readonly Trend[] =>
-  [...Map.groupBy(flashes, nameOf)]
-    .flatMap(([name, found]) => (name === null ? [] : [summarize(name, found)]))
-    .toSorted((a, b) => b.done + b.failed - (a.done + a.failed) || (a.name < b.name ? -1 : 1))
-    .slice(0, MAX_NAMES)
-
-function summarize(name: string, flashes: readonly EndedFlash[]): Trend {
-  const done = flashes.filter(({ isDone }) => isDone)
-  const seconds = done.flatMap((flash) => (flash.seconds === null ? [] : [flash.seconds]))
-  return {
-    name,
-    done: done.length,
-    failed: flashes.length - done.length,
-    medianSeconds: medianOf(seconds),
-  }
-}
-
-function medianOf(values: readonly number[]): number | null {
-  const sorted = values.toSorted((a, b) => a - b)
-  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]]
-  return low === undefined || high === undefined ? null : (low + high) / 2
+  return days.map((name) => {
+    const found = byDay.get(name) ?? []
+    const done = found.filter(({ isDone }) => isDone).length
+    return { name, done, failed: found.length - done }
+  })
 }

@@ -26,12 +26,13 @@ function localize(time) {
   const local = show(time.dateTime)
   time.title = isExact ? given : `${local}\n${given}`
   if (isExact) time.textContent = local
+  if (time.matches('.minute')) time.textContent = local.slice(0, 16)
 }
 
 function refresh() {
   for (const time of document.querySelectorAll('time[datetime]')) {
     localize(time)
-    if (time.matches('.exact')) continue
+    if (time.matches('.exact, .minute')) continue
     const text = age(time.dateTime)
     if (time.textContent !== text) time.textContent = text
   }

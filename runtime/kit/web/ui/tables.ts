@@ -94,6 +94,20 @@ export const renderOlder = (list: {
     ${list.next === null ? null : html`<a href="${address(list.path, { ...list.query, ...list.next })}" rel="next">Older</a>`}
   </nav>`
 
+/** `path` without an ending. */
+export const renderDownloads = (path: string, query: ListQuery): Html =>
+  html`<details class="menu" name="menu">
+    <summary class="button">Download</summary>
+    <ul class="panel links">
+      ${['CSV', 'JSON'].map(
+        (kind) =>
+          html`<li>
+            <a href="${address(`${path}.${kind.toLowerCase()}`, query)}">As ${kind}</a>
+          </li>`,
+      )}
+    </ul>
+  </details>`
+
 export interface TableColumn {
   /** `sort` after the first click, with `-` for descending; undefined: it cannot be sorted. */
   readonly key?: string

@@ -16,6 +16,12 @@ export function renderTime(iso: string | null, clock: Clock, never = '–'): Htm
   return html`<time datetime="${iso}" title="${exact}">${renderAge(at, clock.now)}</time>`
 }
 
+/** `2026-11-21 07:04`, exactly on hover. */
+export function renderMinute(iso: string, { zone }: Clock): Html {
+  const exact = renderExact(new Date(iso), zone)
+  return html`<time class="minute" datetime="${iso}" title="${exact}">${exact.slice(0, 16)}</time>`
+}
+
 /** Where the page's zone is UTC, a script shows that of the browser, with UTC on hover. */
 export const renderMoment = (at: Date, zone: string): Html =>
   html`<time class="exact" datetime="${at.toISOString()}">${renderExact(at, zone)}</time>`

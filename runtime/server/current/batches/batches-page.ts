@@ -1,19 +1,18 @@
 /** /ui/batches and the page of each batch: where its machines are, and what is done to all of them. */
 import { POWER_ACTIONS } from '#server/current/machines/power-bulk.ts'
 import { getRouterParam } from 'h3'
-import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
-import type { Run } from '#engine/inventory/rules/run.ts'
 import type { Batch, MemberState } from '#fleet/batch/rules/batch.ts'
 import { fill, fillCount, pluralOf } from '#kit/foundation/text.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
-import { banner, card, emptyState, refreshOnNews, tag } from '#kit/web/ui/elements.ts'
+import { badge, banner, card, emptyState, refreshOnNews, type Tone } from '#kit/web/ui/elements.ts'
 import { hidden, postButton } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
-import { renderTime } from '#kit/web/ui/times.ts'
+import { cutPage, renderPager, renderTable, type TableColumn } from '#kit/web/ui/tables.ts'
+import { renderMinute, renderTime } from '#kit/web/ui/times.ts'
 import { buttonAt, formAt, pageAt } from '#server/pages/context-routes.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
-import { machinePath, MACHINES_TRAIL, renderBar } from '#server/pages/machines/machines-list.ts'
+import { MACHINES_TRAIL, renderBar, renderNameCell } from '#server/pages/machines/machines-list.ts'
 import { questionButton, renderQuestion } from '#server/pages/question.ts'
 import type { PowerUnderway } from '#server/power/power-control.ts'
 import {
@@ -27,17 +26,17 @@ import {
   BATCHES_PATH,
   batchPath,
   nameOfBatch,
-  renderBatchRow,
+  renderBatchState,
   renderShares,
   sayCounts,
   SHOWN_STATES,
 } from '#server/current/view/batch-view.ts'
 import { nameActor } from '#server/current/view/actor-name.ts'
-import { nameOf } from '#server/current/view/machine-view.ts'
+import { renderDisk } from '#server/current/view/machine-row.ts'
+import { nameOf, type MachineView } from '#server/current/view/machine-view.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 const SECTION = '/ui/machines'
 const PATH = `${BATCHES_PATH}/:id`
-/** Of the list, and of each group of machines. */
 const MAX_ROWS = 100
 
 export const BATCH_PAGES = [
@@ -73,14 +72,41 @@ async function showAll(context: CurrentContext): Promise<Answer> {
               'An action on several machines is listed here, with how far each of them is.',
               html`<a class="button" href="/ui/machines">Select machines</a>`,
             )
-          : card({
-              body: html`<ul class="rows">
-                ${batches.map(renderBatchRow)}
-              </ul>`,
+          : renderTable({
+              caption: 'Batches, newest first',
+              className: 'runs',
+              columns: BATCH_COLUMNS,
+              rows: batches.map((view) => renderBatch(view, context)),
             })
       }
     </div>`,
   })
+}
+
+const BATCH_COLUMNS: readonly TableColumn[] = [
+  { title: 'State', className: 'state' },
+  { title: 'Batch' },
+  { title: 'Machines' },
+  { title: 'Ordered', className: 'time' },
+]
+
+const renderBatch = (view: BatchView, context: CurrentContext): Html => {
+  const { id, by } = view.batch
+  const clock = context.clock()
+  return html`<tr>
+    <td class="state">${renderBatchState(view)}</td>
+    <th scope="row">
+      <a href="${batchPath(id)}"><bdi>${nameOfBatch(view.batch)}</bdi></a>
+    </th>
+    <td data-label="Machines">
+      ${renderShares(view)}
+      <div class="small dim">${sayCounts(view.batch, view.counts)}</div>
+    </td>
+    <td class="time" data-label="Ordered">
+      ${renderTime(by.at, clock)}
+      <div class="small dim">${renderMinute(by.at, clock)}<br />by ${nameActor(by.actor)}</div>
+    </td>
+  </tr>`
 }
 
 /** It ends with the server. */
@@ -135,11 +161,15 @@ async function show(context: CurrentContext): Promise<Answer> {
   const members = keeper.listMembers(batch)
   return await context.show({
     title: nameOfBatch(batch),
+    count: renderMinute(batch.by.at, context.clock()),
     section: SECTION,
     trail: html`<a href="${BATCHES_PATH}">Batches</a>`,
     updates: NEWS,
     messages: html`${context.message()}${renderActed(context.query, members)}`,
-    body: html`<div class="stack" ${refreshOnNews('batch', batchPath(batch.id), 2000)}>
+    body: html`<div
+      class="stack"
+      ${refreshOnNews('batch', address(batchPath(batch.id), { page: context.query.get('page') }), 2000)}
+    >
       ${renderHead(context, keeper.view(batch, members))} ${renderMembers(context, batch, members)}
     </div>`,
   })
@@ -178,9 +208,9 @@ function renderHead(context: CurrentContext, view: BatchView): Html {
   const time = renderTime(batch.by.at, context.clock())
   const undoable = context.site.fleet.listUndoable(batch.id).length
   return html`<section class="card stack">
-    <p class="sentence">${sayCounts(batch, counts)}</p>
+    <p class="sentence">${renderBatchState(view)} ${sayCounts(batch, counts)}</p>
     ${renderShares(view)}
-    ${batch.paused_at === null ? null : html`<p>${tag('Paused')} <span class="dim">Waiting machines boot from their own disks. Flashes in progress continue.</span></p>`}
+    ${batch.paused_at === null ? null : html`<p class="dim">Waiting machines boot from their own disks. Flashes in progress continue.</p>`}
     <p class="small dim">Ordered ${time} by ${actor}</p>
     ${renderButtons(view, undoable)}
     ${renderCurlBlock(context, listCalls(view, undoable), 'curl-batch')}
@@ -241,90 +271,70 @@ const callOf = ({ id }: Batch, action: BatchAction): CurlCall => ({
   scope: action === 'resume' || action === 'retry' ? 'flash' : 'machines',
 })
 
+/** What needs somebody comes first. */
 function renderMembers(
-  { site, services }: CurrentContext,
+  context: CurrentContext,
   batch: Batch,
   members: readonly MemberView[],
 ): Html {
-  const runs = new Map(site.runs.listRunning().map((run) => [run.mac, run]))
-  const look = (member: MemberView) =>
-    renderMember(member, {
-      run: member.state === 'running' ? (runs.get(member.mac) ?? null) : null,
-      image: nameOwnImage(services.images(), batch, member),
-    })
-  return html`${SHOWN_STATES.map((state) =>
-    renderGroup(
-      state,
-      members.filter((member) => member.state === state),
-      look,
-    ),
-  )}`
+  const sorted = SHOWN_STATES.flatMap((state) => members.filter((each) => each.state === state))
+  const page = cutPage(sorted, context.query)
+  const isOrder = WRITES.has(batch.action) || batch.action === 'capture'
+  return html`${renderTable({
+    caption: 'Machines of the batch',
+    className: 'runs',
+    columns: listColumns(isOrder),
+    rows: page.rows.map((member) => renderMember(context, member, isOrder)),
+  })}
+  ${page.pages > 1 ? renderPager(batchPath(batch.id), {}, page) : null}`
 }
 
-/** Where the machines of a batch that writes have different images. */
-function nameOwnImage(
-  images: readonly CatalogEntry[],
-  { action, image }: Batch,
-  { machine, state }: MemberView,
-): string | null {
-  const ref = machine?.bty_image_ref
-  const isOfIt = image === null && WRITES.has(action) && !GONE.has(state)
-  return !isOfIt || !ref
-    ? null
-    : (images.find((each) => each.ref === ref)?.name ?? ref.slice(0, 12))
-}
+const listColumns = (isOrder: boolean): readonly (string | TableColumn)[] => [
+  { title: 'State', className: 'state' },
+  { title: 'Machine', className: 'name' },
+  ...(isOrder ? ['Image', { title: 'Disk', className: 'disk' }] : []),
+  'Now',
+]
 
 /** States in which the machine's present values are not from the batch. */
 const GONE: ReadonlySet<MemberState> = new Set(['replaced', 'refused', 'undone'])
 
-const GROUPS = {
-  failed: 'Failed',
-  running: 'In progress',
-  paused: 'Paused',
-  waiting: 'Not booted yet',
-  disarmed: 'Disarmed',
-  replaced: 'Given another order since',
-  refused: 'Skipped',
-  undone: 'Undone',
-  done: 'Done',
-} as const
+const STATES = {
+  failed: ['failed', 'failed'],
+  running: ['running', 'in progress'],
+  paused: ['paused', 'paused'],
+  waiting: ['armed', 'not booted yet'],
+  disarmed: ['ready', 'disarmed'],
+  replaced: ['ready', 'given another order'],
+  refused: ['needs-you', 'skipped'],
+  undone: ['ready', 'undone'],
+  done: ['done', 'done'],
+} as const satisfies Record<MemberState, readonly [Tone, string]>
 
-function renderGroup(
-  state: MemberState,
-  members: readonly MemberView[],
-  look: (member: MemberView) => Html,
-): Content {
-  if (members.length === 0) return null
-  const more = members.length - MAX_ROWS
-  return card({
-    title: `${GROUPS[state]} (${members.length})`,
-    body: html`<ul class="rows">
-      ${members.slice(0, MAX_ROWS).map(look)}
-      ${more > 0 ? html`<li class="dim">and ${more} more</li>` : null}
-    </ul>`,
-  })
+/** `isOrder`: with its image and disk. */
+function renderMember(context: CurrentContext, member: MemberView, isOrder: boolean): Html {
+  const { mac, machine, state } = member
+  const view = machine === null ? null : context.view(machine)
+  const [tone, word] = STATES[state]
+  return html`<tr>
+    <td class="state">${badge(tone, word)}</td>
+    ${renderNameCell(mac, machine === null ? mac : nameOf(machine))}
+    ${isOrder ? renderOrder(GONE.has(state) ? null : view) : null}
+    <td data-label="Now">${renderMemberNow(member, view)}</td>
+  </tr>`
 }
 
-interface ShownMember {
-  /** Null: nothing reported. */
-  readonly run: Run | null
-  /** Null: what the batch says. */
-  readonly image: string | null
-}
+/** Null: what the machine has now is not of the batch. */
+const renderOrder = (view: MachineView | null): Html =>
+  html`<td data-label="Image">
+      <bdi>${view?.image?.name ?? view?.machine.bty_image_ref?.slice(0, 12) ?? '–'}</bdi>
+    </td>
+    <td class="disk" data-label="Disk">${view === null ? '–' : renderDisk(view)}</td>`
 
-function renderMember(member: MemberView, { run, image }: ShownMember): Html {
-  const { mac, machine } = member
-  const name = machine === null ? mac : nameOf(machine)
-  const reason = findReason(member)
-  return html`<li>
-    <span class="grow"
-      ><a href="${machinePath(mac)}"><bdi>${name}</bdi></a
-      >${name === mac ? null : html` <span class="mono dim small">${mac}</span>`}${
-        image === null ? null : html`<br /><bdi class="small">${image}</bdi>`
-      }${reason === null ? null : html`<br /><span class="small dim">${reason}</span>`}</span
-    >${run === null ? null : renderBar(run)}
-  </li>`
-}
+const renderMemberNow = (member: MemberView, view: MachineView | null): Content =>
+  member.state === 'running' && view !== null && view.run !== null
+    ? renderBar(view.run)
+    : (findReason(member) ?? view?.view.is ?? 'Deleted.')
 
 const findReason = ({ machine, state, refusal }: MemberView): string | null =>
   refusal ?? (state === 'failed' ? (machine?.cycle.failure?.reason ?? null) : null)

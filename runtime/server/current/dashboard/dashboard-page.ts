@@ -8,7 +8,6 @@ import {
   progress,
   refreshOnNews,
   type Tone,
-  factList,
 } from '#kit/web/ui/elements.ts'
 import { address, html, type Html, attributes, type Content } from '#kit/web/ui/html.ts'
 import { renderTime, dayOf, startOfDay } from '#kit/web/ui/times.ts'
@@ -18,42 +17,16 @@ import type { BatchView } from '#server/current/batches/keeper/batch-keeper.ts'
 import { BATCHES_PATH, renderBatchRow } from '#server/current/view/batch-view.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 import { renderEventList } from '#server/current/view/event-list.ts'
-import { nameOf, type MachineView } from '#server/current/view/machine-view.ts'
+import { nameOf, renderWill, type MachineView } from '#server/current/view/machine-view.ts'
 import { machinePath, renderBar, renderStateBadge } from '#server/pages/machines/machines-list.ts'
-import { renderWhat, runPath } from '#server/current/view/run-table.ts'
-import { fill, fillCount, renderNumber } from '#kit/foundation/text.ts'
+import { fillCount, renderNumber } from '#kit/foundation/text.ts'
+import { runPath } from '#server/current/view/run-table.ts'
 import { renderTiles, type Tile } from '#server/pages/number-tiles.ts'
-import { renderDuration } from '#kit/foundation/size.ts'
-import { countTrends, type Trends } from '#fleet/run/rules/waterfall.ts'
-import { numberColumn, renderTable } from '#kit/web/ui/tables.ts'
+import { countTrends, type Trend } from '#fleet/run/rules/waterfall.ts'
 import type { RunCondition } from '#fleet/run/run-rows.ts'
 import { getCookie } from 'h3'
 import type { ReadinessRow } from '#fleet/boot/rules/readiness.ts'
 import { postButton } from '#kit/web/ui/fields.ts'
-import { PART_TITLES, divideRun, listMedians } from '#fleet/run/rules/waterfall.ts'
-import type { Runs } from '#fleet/run/runs.ts'
-
-const NEWEST = 100
-
-/** Nothing before a flash has ended. */
-export function renderMedian(runs: Pick<Runs, 'list'>): Content {
-  const found = runs
-    .list({ result: 'done', limit: NEWEST })
-    .flatMap((each) => (each.run.mode === 'capture' ? [] : (divideRun(each.run) ?? [])))
-  if (found.length === 0) return null
-  return card({
-    title: 'Where the time goes',
-    body: html`${factList(
-        listMedians(found).map(({ part, seconds }) => [
-          PART_TITLES[part],
-          `${seconds.toFixed(1)} s`,
-        ]),
-      )}
-      <p class="small dim">
-        ${fillCount({ one: 'The last flash.', other: 'Medians of the last {count} flashes.' }, found.length)}
-      </p>`,
-  })
-}
 
 // The checklist of the dashboard: what network boot requires, and what this browser has dismissed of it.
 
@@ -85,8 +58,17 @@ function dismiss(context: CurrentContext, form: URLSearchParams): Answer {
   })
 }
 
-const renderDismiss = (key: string, label: string): Html =>
-  postButton({ action: DISMISS_PATH, label, values: { dismiss: key } })
+/** One menu for all of them. */
+const renderDismiss = ({ site, event }: CurrentContext, open: readonly ReadinessRow[]): Content =>
+  site.mayOpen(event, DISMISS_PATH, 'POST') &&
+  html`<details class="menu" name="menu" id="dismiss">
+    <summary class="button">Dismiss</summary>
+    <form method="post" action="${DISMISS_PATH}" class="panel links">
+      ${[...open.map((row) => [keyOf(row), row.title]), [CARD, 'The whole setup']].map(
+        ([key, title]) => html`<button name="dismiss" value="${key}">${title}</button>`,
+      )}
+    </form>
+  </details>`
 
 /** Folded once everything is ready; after the first flash, ready rows always are. */
 function renderSetup(
@@ -97,7 +79,9 @@ function renderSetup(
   const dismissed = new Set(readDismissed(context))
   const isDismissed = (row: ReadinessRow) => !row.ok && dismissed.has(keyOf(row))
   const [ready, hidden] = [rows.filter(({ ok }) => ok), rows.filter(isDismissed)]
-  const open = rows.filter((row) => !row.ok && !isDismissed(row))
+  const open = rows
+    .filter((row) => !row.ok && !isDismissed(row))
+    .toSorted((one, other) => NEEDS[one.state] - NEEDS[other.state])
   const again = hidden.length === 0 && !dismissed.has(CARD) ? null : showAgain
   if (dismissed.has(CARD) && open.every(({ state }) => state !== 'attention')) {
     return html`<div id="readiness">${again}</div>`
@@ -112,7 +96,7 @@ function renderSetup(
   return card({
     title: `Setup: ${ready.length} of ${rows.length - hidden.length} done`,
     id: 'readiness',
-    aside: renderDismiss(CARD, 'Dismiss the setup'),
+    aside: renderDismiss(context, open),
     body: html`${renderList(isFolded ? open : [...open, ...ready], open[0] ?? null)}
     ${isFolded ? renderFolded(ready) : null} ${again}`,
   })
@@ -131,11 +115,15 @@ const renderList = (rows: readonly ReadinessRow[], next: ReadinessRow | null): H
     ${rows.map((row) => renderRow(row, row === next))}
   </ul>`
 
+/** What nothing works without comes first. */
+const NEEDS = { missing: 0, attention: 1, unknown: 2, optional: 3, ready: 4 } as const
+
 const TONES = {
   ready: 'done',
   attention: 'needs-you',
   missing: 'needs-you',
   unknown: 'ready',
+  optional: 'ready',
 } as const satisfies Record<ReadinessRow['state'], Tone>
 
 const SETUP_STATES = {
@@ -143,28 +131,22 @@ const SETUP_STATES = {
   attention: 'needs attention',
   missing: 'to do',
   unknown: 'not seen yet',
+  optional: 'optional',
 } as const
 
 function renderRow(row: ReadinessRow, isNext: boolean): Html {
-  const { ok, state, title, text, why, href } = row
+  const { ok, state, title, text, why, href, action } = row
   return html`<li>
     <span class="check-state">${badge(TONES[state], SETUP_STATES[state])}</span>
     <span class="grow"
       ><a href="${href}"><strong>${title}</strong></a> ${text}${
         ok ? null : html`<span class="why dim small">${why}</span>`
       }</span
-    >${ok ? null : renderButtons(row, isNext)}
+    >${ok ? null : html`<a class="${isNext ? 'button primary' : 'button'}" href="${href}">${action}</a>`}
   </li>`
 }
 
-const renderButtons = (row: ReadinessRow, isNext: boolean): Content =>
-  html`${renderDismiss(keyOf(row), 'Dismiss')}<a
-      class="${isNext ? 'button primary' : 'button'}"
-      href="${row.href}"
-      >${row.action}</a
-    >`
-
-// The numbers of the dashboard: each is a link, and says how it moved since the day before.
+// The numbers of the dashboard: each is a link.
 
 const NEEDS_ATTENTION = 'state:needs-attention,failed'
 const DAY_MS = 86_400_000
@@ -177,88 +159,46 @@ interface TileFacts {
   readonly images: number
 }
 
-/** Failures are runs, compared with the 24 hours before. */
-function listTiles(context: CurrentContext, facts: TileFacts): readonly Tile[] {
-  const { site } = context
-  const ago = (days: number) => new Date(site.now().getTime() - days * DAY_MS).toISOString()
-  const count = (condition: RunCondition) => site.runs.count(condition)
+/** Failures are runs. */
+function listTiles({ site }: CurrentContext, facts: TileFacts): readonly Tile[] {
+  const since = new Date(site.now().getTime() - DAY_MS).toISOString()
+  const count = (condition: RunCondition) => site.runs.count({ ...condition, since })
   const unassigned = facts.machines.filter(isUnassigned)
-  const day = { since: ago(1) }
-  const dayBefore = { since: ago(2), until: day.since }
-  const failed = count({ result: 'failed', ...day })
-  const isNew = ({ discovered_at: at }: Machine) => at !== null && at >= day.since
+  const countNew = (machines: readonly Machine[]) =>
+    machines.filter(({ discovered_at: at }) => at !== null && at >= since).length
+  const done = count({ result: 'done' })
+  const words = { one: '1 done in 24 hours', other: '{count} done in 24 hours' }
+  const failed = address('/ui/runs', { state: 'failed', since })
+  const unbooted = address('/ui/runs', { boot: 'failed', since })
   return [
-    {
-      title: 'Machines',
-      count: facts.machines.length,
-      href: '/ui/machines',
-      trend: renderMore(facts.machines.filter(isNew).length),
-    },
-    {
-      title: 'Running',
-      count: facts.running,
-      href: '/ui/machines?q=state:running',
-      trend: fillCount(
-        { one: '1 done in 24 hours', other: '{count} done in 24 hours' },
-        count({ result: 'done', ...day }),
-      ),
-    },
-    {
-      title: 'Failed in 24 hours',
-      count: failed,
-      href: address('/ui/runs', { state: 'failed', ...day }),
-      trend: compare(failed, count({ result: 'failed', ...dayBefore })),
-    },
-    ...listUnbooted(context, day, dayBefore),
-    {
-      title: 'Need attention',
-      count: facts.waiting,
-      href: `/ui/machines?q=${NEEDS_ATTENTION}`,
-      trend: null,
-    },
-    {
-      title: 'Discovered',
-      count: unassigned.length,
-      href: '/ui/machines?q=is:discovered',
-      trend: renderMore(unassigned.filter(isNew).length),
-    },
-    { title: 'Images', count: facts.images, href: '/ui/cache', trend: null },
+    tile('Machines', facts.machines.length, '/ui/machines', renderMore(countNew(facts.machines))),
+    tile('Running', facts.running, '/ui/machines?q=state:running', fillCount(words, done)),
+    tile('Failed in 24 hours', count({ result: 'failed' }), failed),
+    ...(site.proof?.isEnabled() === true
+      ? [tile('Failed to boot in 24 hours', count({ boot: 'failed' }), unbooted)]
+      : []),
+    tile('Need attention', facts.waiting, WAITING_PATH),
+    tile(
+      'Discovered',
+      unassigned.length,
+      '/ui/machines?q=is:discovered',
+      renderMore(countNew(unassigned)),
+    ),
+    tile('Images', facts.images, '/ui/cache'),
   ]
 }
 
-/** Nothing unless first boots are awaited. */
-function listUnbooted(
-  { site: { proof, runs } }: CurrentContext,
-  day: { readonly since: string },
-  dayBefore: { readonly since: string; readonly until: string },
-): readonly Tile[] {
-  if (proof?.isEnabled() !== true) return []
-  const count = runs.count({ boot: 'failed', ...day })
-  return [
-    {
-      title: 'Failed to boot in 24 hours',
-      count,
-      href: address('/ui/runs', { boot: 'failed', ...day }),
-      trend: compare(count, runs.count({ boot: 'failed', ...dayBefore })),
-    },
-  ]
-}
+const tile = (title: string, count: number, href: string, trend: Tile['trend'] = null): Tile => ({
+  title,
+  count,
+  href,
+  trend,
+})
 
 const renderMore = (count: number): string | null =>
   count === 0 ? null : `${renderNumber(count)} more in 24 hours`
 
-/** `2 more than the day before`; null where both days had none. */
-export function compare(now: number, before: number): string | null {
-  if (now === 0 && before === 0) return null
-  if (now === before) return 'as on the day before'
-  const difference = { count: renderNumber(Math.abs(now - before)) }
-  return fill(
-    now > before ? '{count} more than the day before' : '{count} fewer than the day before',
-    difference,
-  )
-}
-
-/** The card of the dashboard with the trends of the last two weeks: how many flashes succeeded, and how long they took. */
+/** How many flashes succeeded in the last two weeks. */
 const DAYS = 14
 /** In units of the drawings, which scale to their place. */
 const [STEP, HEIGHT] = [20, 60]
@@ -273,98 +213,44 @@ function renderTrends(context: CurrentContext): Content {
   const format = new Intl.DateTimeFormat('sv-SE', { timeZone: clock.zone, dateStyle: 'short' })
   const trends = countTrends(flashes, days, (iso) => format.format(new Date(iso)))
   return card({
-    title: 'Trends of the last 14 days',
+    title: 'Flashes of the last 14 days',
     id: 'trends',
-    body: html`<h3>Flashes that succeeded</h3>
-      ${renderSuccess(trends.days)}
-      <h3>How long they took</h3>
-      ${renderMedians(trends.days)} ${renderDays(trends.days)}
-      ${renderNames('By image', trends.images, 'image')}
-      ${renderNames('By model of disk', trends.models, 'q')}`,
+    aside: html`<a class="small" href="/ui/runs">All runs</a>`,
+    body: renderSuccess(trends),
   })
 }
 
-type Days = Trends['days']
+const describe = ({ name, done, failed }: Trend): string =>
+  `${name}: ${done} of ${done + failed} succeeded`
 
-const describe = ({ name, done, failed, medianSeconds }: Days[number]): string =>
-  medianSeconds === null
-    ? `${name}: ${done} of ${done + failed} succeeded`
-    : `${name}: ${done} of ${done + failed} succeeded, median ${renderDuration(medianSeconds)}`
-
-function renderSuccess(days: Days): Html {
+function renderSuccess(days: readonly Trend[]): Html {
   const most = Math.max(1, ...days.map(({ done, failed }) => done + failed))
   const [done, failed] = [sum(days, 'done'), sum(days, 'failed')]
   const unit = HEIGHT / most
-  return html`${renderChart(
-    `${done} of ${done + failed} succeeded`,
-    days.map((day, at) => {
-      const [good, bad] = [day.done * unit, day.failed * unit]
-      return html`<g>
-        <title>${describe(day)}</title>
-        ${renderTrendBar(at, HEIGHT - good, good, null)}
-        ${renderTrendBar(at, HEIGHT - good - bad, bad, 'failed')}
-      </g>`
-    }),
-  )}
-  ${renderAxis(days, `${done} of ${done + failed} succeeded`)}`
+  const summary = `${done} of ${done + failed} succeeded`
+  return html`<svg
+      class="chart"
+      viewBox="0 0 ${DAYS * STEP} ${HEIGHT}"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label="${summary}"
+    >
+      ${days.map((day, at) => {
+        const [good, bad] = [day.done * unit, day.failed * unit]
+        return html`<g>
+          <title>${describe(day)}</title>
+          ${renderTrendBar(at, HEIGHT - good, good, null)}
+          ${renderTrendBar(at, HEIGHT - good - bad, bad, 'failed')}
+        </g>`
+      })}
+    </svg>
+    <p class="axis small dim">
+      <span>${days[0]?.name}</span><span>${summary}</span><span>today</span>
+    </p>`
 }
 
-function renderMedians(days: Days): Html {
-  const medians = days.map(({ medianSeconds }) => medianSeconds ?? 0)
-  const longest = Math.max(1, ...medians)
-  const summary = `medians of each day, at most ${renderDuration(longest)}`
-  return html`${renderChart(
-    summary,
-    days.map((day, at) => {
-      const height = (HEIGHT * (day.medianSeconds ?? 0)) / longest
-      return html`<g>
-        <title>${describe(day)}</title>
-        ${renderTrendBar(at, HEIGHT - height, height, null)}
-      </g>`
-    }),
-  )}
-  ${renderAxis(days, summary)}`
-}
-
-/** The figures of both charts, for those who cannot see them. */
-const renderDays = (days: Days): Html =>
-  html`<details id="trend-days">
-    <summary>As a table</summary>
-    ${renderTable({
-      caption: 'Trends of the last 14 days',
-      columns: [
-        'Day',
-        numberColumn('Succeeded'),
-        numberColumn('Failed'),
-        numberColumn('Median duration'),
-      ],
-      rows: days.toReversed().map(
-        ({ name, done, failed, medianSeconds }) =>
-          html`<tr>
-            <th scope="row">${name}</th>
-            <td class="number" data-label="Succeeded">${done}</td>
-            <td class="number" data-label="Failed">${failed}</td>
-            <td class="number" data-label="Median duration">
-              ${medianSeconds === null ? '–' : renderDuration(medianSeconds)}
-            </td>
-          </tr>`,
-      ),
-    })}
-  </details>`
-
-const sum = (days: Days, name: 'done' | 'failed'): number =>
+const sum = (days: readonly Trend[], name: 'done' | 'failed'): number =>
   days.reduce((total, day) => total + day[name], 0)
-
-const renderChart = (label: string, bars: readonly Html[]): Html =>
-  html`<svg
-    class="chart"
-    viewBox="0 0 ${DAYS * STEP} ${HEIGHT}"
-    preserveAspectRatio="none"
-    role="img"
-    aria-label="${label}"
-  >
-    ${bars}
-  </svg>`
 
 const renderTrendBar = (at: number, y: number, height: number, tone: 'failed' | null): Html =>
   html`<rect
@@ -375,34 +261,11 @@ const renderTrendBar = (at: number, y: number, height: number, tone: 'failed' | 
     height="${height.toFixed(1)}"
   ></rect>`
 
-const renderAxis = (days: Days, summary: string): Html =>
-  html`<p class="axis small dim">
-    <span>${days[0]?.name}</span><span>${summary}</span><span>today</span>
-  </p>`
-
-const renderNames = (title: string, rows: Trends['images'], by: 'image' | 'q'): Content =>
-  rows.length === 0
-    ? null
-    : html`<h3>${title}</h3>
-        <ul class="rows">
-          ${rows.map(
-            ({ name, done, failed, medianSeconds }) =>
-              html`<li>
-                <a class="grow" href="${address('/ui/runs', { [by]: name })}"><bdi>${name}</bdi></a>
-                <span class="small dim"
-                  >${done} of
-                  ${done + failed}${
-                    medianSeconds === null ? null : html`, ${renderDuration(medianSeconds)}`
-                  }</span
-                >
-              </li>`,
-          )}
-        </ul>`
-
 /** Per list; its link leads to the rest. */
 const MAX_ROWS = 8
 /** Short, so that what runs is in sight as well. */
-const MAX_WAITING = 5
+const MAX_WAITING = 4
+const MAX_BATCHES = 3
 
 export const DASHBOARD_PAGES = [pageAt(PATH, 'read', show, { reach: 'list' }), ...SETUP_POSTS]
 
@@ -414,6 +277,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       .match(machines, new URLSearchParams({ q, sort }))
       .map((machine) => context.view(machine))
   const [waiting, running] = [find(NEEDS_ATTENTION, 'state'), find('state:running', '-seen')]
+  const groups = [...Map.groupBy(waiting, keyOfTrouble).values()]
   const [events, flashed, readiness] = await Promise.all([
     site.journal.list({ limit: MAX_ROWS, folded: true }),
     site.journal.list({ kind: 'machine.flashed', limit: 1 }),
@@ -443,28 +307,28 @@ async function show(context: CurrentContext): Promise<Answer> {
           ${card({
             title: 'Needs attention',
             aside:
-              waiting.length > MAX_WAITING
+              waiting.length > groups.length || groups.length > MAX_WAITING
                 ? html`<a class="small" href="${WAITING_PATH}">All ${waiting.length}</a>`
                 : null,
             body:
               waiting.length === 0
                 ? renderCalm(machines.length)
                 : html`<ul class="rows">
-                      ${waiting.slice(0, MAX_WAITING).map((view) => renderWaiting(context, view))}
+                      ${groups.slice(0, MAX_WAITING).map((group) => renderWaiting(context, group))}
                     </ul>
-                    ${renderRest(waiting.length - MAX_WAITING)}`,
+                    ${renderRest(groups.slice(MAX_WAITING).flat().length)}`,
           })}
           ${renderBatches(services.keeper.listOpen())}
           ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running) })}
           ${flashed.length === 0 ? null : renderSetup(context, readiness, true)}
         </div>
         <div>
-          ${renderTrends(context)} ${renderMedian(site.runs)}
           ${card({
             title: 'Latest events',
             aside: html`<a class="small" href="/ui/events">All events</a>`,
             body: renderEventList(events, clock),
           })}
+          ${renderTrends(context)}
         </div>
       </div>
     </div>`,
@@ -489,30 +353,66 @@ const renderBatches = (open: readonly BatchView[]): Html | null =>
         title: 'Batches in progress',
         aside: html`<a class="small" href="${BATCHES_PATH}">All batches</a>`,
         body: html`<ul class="rows">
-          ${open.slice(0, MAX_ROWS).map(renderBatchRow)}
+          ${open.slice(0, MAX_BATCHES).map(renderBatchRow)}
         </ul>`,
       })
 
-/** A failed machine shows its image and disk, and leads to its run. */
-function renderWaiting(context: CurrentContext, { machine, view }: MachineView): Html {
-  const [failed] =
-    view.state === 'failed'
-      ? context.site.runs.list({ mac: machine.mac, result: 'failed', limit: 1 })
-      : []
+/** Same image and same reason: one line. */
+const keyOfTrouble = ({ machine, view }: MachineView): string =>
+  JSON.stringify([view.state, view.is, machine.bty_image_ref])
+
+const MAX_NAMED = 4
+
+/** `group`: machines with the same trouble. */
+function renderWaiting(context: CurrentContext, group: readonly MachineView[]): Content {
+  const [first, ...others] = group
+  if (first === undefined) return null
+  const { machine, view, image } = first
+  const more = group.length - MAX_NAMED
+  const seen = group.map((each) => each.machine.last_seen_at ?? '').toSorted()
   return html`<li>
     <span class="grow"
       >${renderStateBadge(view)}
-      <a href="${machinePath(machine.mac)}"><bdi>${nameOf(machine)}</bdi></a
-      >${failed === undefined ? null : html`<br />${renderWhat(failed.run)}`}<br /><span
-        class="small dim"
-        >${view.is}</span
-      >${failed === undefined ? null : html` <a class="small nowrap" href="${runPath(failed.run)}">Show the run</a>`}</span
+      ${group
+        .slice(0, MAX_NAMED)
+        .map((each, at) => html`${at === 0 ? null : ', '}${renderLink(each)}`)}${
+        more > 0 ? ` and ${more} more` : null
+      }<br /><span class="small"
+        >${renderTrouble(context, group)}
+        ${image === null ? null : html`<bdi class="dim">${image.name}</bdi>`}</span
+      ></span
     >
-    <span class="when">${renderTime(machine.last_seen_at, context.clock(), 'never seen')}</span>
-    <a class="button" href="${machinePath(machine.mac)}#intent"
-      >${isUnassigned(machine) ? 'Configure' : 'Open'}</a
-    >
+    <span class="when">${renderTime(seen.at(-1) || null, context.clock(), 'never seen')}</span>
+    ${
+      others.length === 0
+        ? html`<a class="button" href="${machinePath(machine.mac)}#intent"
+            >${isUnassigned(machine) ? 'Configure' : 'Open'}</a
+          >`
+        : html`<a class="button" href="${address('/ui/machines', { q: searchOf(first) })}"
+            >Show all ${group.length}</a
+          >`
+    }
   </li>`
+}
+
+const renderLink = ({ machine }: MachineView): Html =>
+  html`<a href="${machinePath(machine.mac)}"><bdi>${nameOf(machine)}</bdi></a>`
+
+/** Finds the machines of a group, perhaps with others. */
+function searchOf({ machine, view, image }: MachineView): string {
+  if (isUnassigned(machine)) return 'is:discovered'
+  const state = view.state === 'failed' ? 'state:failed' : 'state:needs-attention'
+  return image === null ? state : `${state} image:"${image.name}"`
+}
+
+/** The reason of one failed machine leads to its run, where the log is. */
+function renderTrouble({ site }: CurrentContext, group: readonly MachineView[]): Content {
+  const [first, ...others] = group
+  if (first?.view.state !== 'failed') return first?.view.is
+  const reason = renderWill(first)
+  const { mac } = first.machine
+  const [failed] = others.length > 0 ? [] : site.runs.list({ mac, result: 'failed', limit: 1 })
+  return failed === undefined ? reason : html`<a href="${runPath(failed.run)}">${reason}</a>`
 }
 
 const renderRunning = (views: readonly MachineView[]): Html =>

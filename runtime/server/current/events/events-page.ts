@@ -11,6 +11,7 @@ import {
   type ListQuery,
   readListQuery,
   renderCount,
+  renderDownloads,
   searchField,
 } from '#kit/web/ui/tables.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
@@ -23,7 +24,7 @@ import {
   renderWritten,
   type EventWords,
 } from '#server/current/view/event-list.ts'
-import { dayOf, type Clock, renderTime } from '#kit/web/ui/times.ts'
+import { dayOf, renderExact, type Clock, renderTime } from '#kit/web/ui/times.ts'
 import { fillCount } from '#kit/foundation/text.ts'
 import { printableText } from '#kit/foundation/printable.ts'
 import { nameActor, personOfActor } from '#server/current/view/actor-name.ts'
@@ -93,6 +94,7 @@ const KEPT = [
   'source_ip',
   'person',
   'erased',
+  'routine',
 ] as const
 
 /** Filters that also list the events of a batch's machines. */
@@ -113,7 +115,8 @@ function readEventView(given: URLSearchParams, zone: string): EventView {
   const { exported, problem } = readDayRange(query, zone)
   const before = readBefore(given)
   const asked = { ...exported, ...foldBatches(query), limit: String(ROWS), ...before }
-  const filter = parseEventFilter(new URLSearchParams(asked))
+  const withoutRoutine = ASKING.every((name) => query[name] === undefined)
+  const filter = { ...parseEventFilter(new URLSearchParams(asked)), withoutRoutine }
   return { query, filter, exported, isNewest: !('before_id' in before), problem }
 }
 
@@ -129,7 +132,7 @@ const foldBatches = (query: ListQuery): ListQuery =>
 
 /** `weekAgo`: a day, for the filter of erased disks. */
 function renderFilters(
-  { query, problem }: EventView,
+  { query, filter, problem }: EventView,
   { alarms, weekAgo }: { readonly alarms: number; readonly weekAgo: string },
 ): Html {
   return html`<div class="tools">
@@ -144,6 +147,7 @@ function renderFilters(
         ${renderView('Needs attention', query, { unacknowledged: '1' }, alarms)}
         ${renderView('Failures', query, { failed: '1' })}
         ${renderView('Erased last week', query, { erased: '1', from: weekAgo })}
+        ${filter.withoutRoutine === true || 'routine' in query ? renderRoutine(query) : null}
       </nav>
     </div>
     ${renderDayProblem(problem)} ${renderChips(query)}`
@@ -192,6 +196,14 @@ const LINKED = {
   source_ip: 'Address',
 } as const
 
+/** Who looks for one of them finds logins and the steps of backups, too. */
+const ASKING = ['routine', 'text', 'subject_kind', ...Object.keys(LINKED)]
+
+const renderRoutine = ({ routine, ...others }: ListQuery): Html =>
+  html`<a href="${address(PATH, routine === undefined ? { ...others, routine: '1' } : others)}"
+    >${routine === undefined ? 'Show' : 'Hide'} logins and backup steps</a
+  >`
+
 function renderChips(query: ListQuery): Content {
   const chips = Object.entries(LINKED).flatMap(([name, title]) =>
     query[name] === undefined ? [] : [{ name, title, value: query[name] }],
@@ -225,17 +237,28 @@ const renderEvent = ({ event, earlier }: FoldedEvent, context: EventContext): Ht
   html`<li class="event">
     <span class="pick">${renderBox(event)}</span>
     <div class="grow">
-      <p>${renderAlarm(event)}${renderName(event, context)}${renderSummary(event)}</p>
-      ${renderWritten(event, context)}${renderChanges(event, context)}
-      <div class="about small dim">
-        <span>by ${filterLink(context.query, 'actor', event.actor, nameActor(event.actor))}</span>
-        ${renderArmer(event, context)}
-        ${event.source_ip === null ? null : html`<span>from ${filterLink(context.query, 'source_ip', event.source_ip)}</span>`}
-        ${renderDetails(event, context)} ${renderEarlier(earlier, context)}
-      </div>
+      <p>
+        ${renderAlarm(event)}${renderName(event, context)}${renderSummary(event)}
+        ${renderWritten(event, context)}
+      </p>
+      ${renderChanges(event, context)}
     </div>
-    <span class="when">${renderTime(event.ts, context.clock)}</span>
+    <div class="about small dim">
+      <span>by ${filterLink(context.query, 'actor', event.actor, nameActor(event.actor))}</span>
+      ${renderArmer(event, context)}
+      ${event.source_ip === null ? null : html`<span>from ${filterLink(context.query, 'source_ip', event.source_ip)}</span>`}
+      ${renderDetails(event, context)} ${renderEarlier(earlier, context)}
+    </div>
+    <span class="when">${renderWhen(event.ts, context.clock)}</span>
   </li>`
+
+/** The day stands above. */
+function renderWhen(iso: string, clock: Clock): Html {
+  const at = new Date(iso)
+  if (dayOf({ ...clock, now: at }) === dayOf(clock)) return renderTime(iso, clock)
+  const exact = renderExact(at, clock.zone)
+  return html`<time class="exact" datetime="${iso}" title="${exact}">${exact.slice(11, 16)}</time>`
+}
 
 const renderAlarm = (event: JournalEvent): Content =>
   isAlarm(event.kind) && !event.acknowledged ? html`${badge('failed', 'needs attention')} ` : null
@@ -322,8 +345,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: 'Events',
     section: PATH,
-    actions: html`<a class="button" href="${address('/events.csv', view.exported)}">Download CSV</a
-      ><a class="button" href="${address('/events.json', view.exported)}">Download JSON</a>`,
+    actions: renderDownloads('/events', view.exported),
     messages: html`${context.message()}${renderUpdated(given)}`,
     body: html`${renderFilters(view, { alarms, weekAgo: dayOf(context.clock(), -7) })}
     ${events.length === 0 ? renderNothing(query) : renderEvents(context, events, query)}
@@ -401,11 +423,14 @@ function groupByDay(
   clock: Clock,
 ): readonly (readonly [title: string, events: readonly JournalEvent[]])[] {
   const names = new Map([
-    [dayOf(clock), 'Today'],
-    [dayOf(clock, -1), 'Yesterday'],
+    [dayOf(clock), 'today'],
+    [dayOf(clock, -1), 'yesterday'],
   ])
   const days = Map.groupBy(events, ({ ts }) => dayOf({ ...clock, now: new Date(ts) }))
-  return [...days].map(([day, ofDay]) => [names.get(day) ?? day, ofDay])
+  return [...days].map(([day, ofDay]) => {
+    const name = names.get(day)
+    return [name === undefined ? day : `${day}, ${name}`, ofDay]
+  })
 }
 
 /** All that the page shows: the selection is only in the browser. */

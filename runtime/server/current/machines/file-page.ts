@@ -235,7 +235,7 @@ export const MACHINE_FILE_PAGES = [
 
 const show = ({ show: render }: CurrentContext, body: Html): Promise<Answer> =>
   render({
-    title: 'Import names and labels',
+    title: 'Import CSV',
     section: MACHINES_PATH,
     trail: MACHINES_TRAIL,
     body,

@@ -19,11 +19,12 @@ import {
   renderPager,
   type TableColumn,
   readListQuery,
-  type ListQuery,
 } from '#kit/web/ui/tables.ts'
 import { hasPower } from '#server/current/power/power-card.ts'
 import { renderBulkBar } from './bulk-question.ts'
 import { MACHINE_FILE_PATH } from './file-page.ts'
+import { findDhcp } from '#server/current/netboot/dhcp-page.ts'
+import { renderNumber } from '#kit/foundation/text.ts'
 import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import { blank, renderCurlBlock } from '#server/pages/curl-block.ts'
 import { type CurrentContext, renderUndo } from '#server/current/view/page-context.ts'
@@ -42,7 +43,6 @@ import {
   renderAddForm,
   renderFound,
   renderFleetTable,
-  renderFoldedAddForm,
   renderGone,
   renderNoMachines,
   renderNoneFound,
@@ -61,6 +61,8 @@ import { nameOf } from '#server/current/view/machine-view.ts'
 const STATES_PATH = '/ui/machines/wall'
 /** At 1920 by 1080 pixels. */
 const MAX_TILES = 1000
+/** Unless a density is asked for, more machines than these get small tiles. */
+const MAX_LARGE = 100
 
 const WALL_PAGES = [pageAt(STATES_PATH, 'read', sendStates, { reach: 'list' })]
 
@@ -89,7 +91,7 @@ function findMachines(
 }
 
 function readWall(context: CurrentContext, found: readonly Machine[]): Wall {
-  const tiles = found.slice(0, MAX_TILES).map((machine) => {
+  const tiles = found.map((machine) => {
     const { view, run } = context.view(machine)
     return { machine, labels: machine.labels, view, run }
   })
@@ -105,65 +107,77 @@ function readWall(context: CurrentContext, found: readonly Machine[]): Wall {
 /** A few bytes a machine: `wall.js` changes the tiles that differ. */
 async function sendStates(context: CurrentContext): Promise<Answer> {
   const all = await context.site.machines.list()
-  const { tiles, shape } = readWall(context, findMachines(context, all))
+  const { rows } = cutPage(findMachines(context, all), context.query, MAX_TILES)
+  const { tiles, shape } = readWall(context, rows)
   const states = tiles.map(({ machine, view }) => [machine.mac, view.state, wordOf(view)])
   return json({ shape, states })
 }
 
-function renderWall(context: CurrentContext, all: readonly Machine[], query: ListQuery): Html {
-  const found = findMachines(context, all)
-  const { racks, shape } = readWall(context, found)
-  const { q, filter } = query
+function renderWall(
+  context: CurrentContext,
+  all: readonly Machine[],
+  { query, isLarge }: Pick<FleetView, 'query' | 'isLarge'>,
+): Html {
+  const page = cutPage(findMachines(context, all), context.query, MAX_TILES)
+  const { racks, shape } = readWall(context, page.rows)
+  const { q, filter, page: shown } = query
   return html`${
-      found.length > MAX_TILES
-        ? html`<p class="dim">
-            The first ${MAX_TILES} of ${found.length} machines. Search for fewer.
-          </p>`
+      page.pages > 1
+        ? html`<p>
+              ${`The wall shows ${renderNumber(MAX_TILES)} machines at a time, by name. Select a filter, or search for a rack or label, to see fewer.`}
+            </p>
+            ${renderPager(MACHINES_PATH, query, page)}`
         : null
     }
     <div
-      class="wall"
+      class="wall${isLarge ? ' large' : ''}"
       id="rows"
       ${attributes({
         'data-every': 1000,
-        'data-states': address(STATES_PATH, { q, filter }),
+        'data-states': address(STATES_PATH, { q, filter, page: shown }),
         'data-shape': shape,
         'data-machine': MACHINES_PATH,
       })}
     >
-      ${racks.map(renderRack)}
+      ${racks.map((rack) => renderRack(rack, isLarge))}
     </div>`
 }
 
-const renderRack = ({ label, slots }: Rack<WallTile>): Html =>
-  html`<section class="rack${widthOf(slots.length)}">
+const renderRack = ({ label, slots }: Rack<WallTile>, isLarge: boolean): Html =>
+  html`<section class="rack${label === null ? ' none' : ''}${widthOf(slots.length, isLarge)}">
     <h2>
       ${label === null ? 'No rack' : html`<a href="${address(MACHINES_PATH, { q: `label:"${label}"`, view: 'wall' })}">${label}</a>`}
     </h2>
-    <div>${slots.map(renderSlot)}</div>
+    <div>${slots.map((slot) => renderSlot(slot, isLarge))}</div>
   </section>`
 
 /** Racks of many slots are turned: always, or in narrow windows only. */
-const widthOf = (slots: number): string => (slots > 100 ? ' loose' : slots > 40 ? ' long' : '')
+function widthOf(slots: number, isLarge: boolean): string {
+  const most = isLarge ? 40 : 100
+  return slots > most ? ' loose' : slots > most / 2.5 ? ' long' : ''
+}
 
-/** The number, else the end of the MAC. */
-function renderSlot({ number, row }: RackSlot<WallTile>): Content {
+/** The number, else the end of the MAC; a large tile has the name as well. */
+function renderSlot({ number, row }: RackSlot<WallTile>, isLarge: boolean): Content {
   if (row === null) return html`<span class="t free" title="Free slot">${number}</span>`
   const { machine, view, run } = row
   const name = nameOf(machine)
   const about = number === null ? name : `${name}, slot ${number}`
+  const code = isLarge ? machine.mac.slice(-8) : machine.mac.slice(-5).replace(':', '')
   return html`<label class="t pick ${view.state}"
     ><input
       type="checkbox"
       name="macs"
       value="${machine.mac}"
       aria-label="${about}: ${wordOf(view)}"
-    />${icon(view.state)}${number ?? html`<small>${machine.mac.slice(-5).replace(':', '')}</small>`}${run === null ? null : renderBar(run)}</label
+    />${icon(view.state)}${number ?? html`<small>${code}</small>`}${
+      isLarge && name !== machine.mac ? html`<bdi>${name}</bdi>` : null
+    }${run === null ? null : renderBar(run)}</label
   >`
 }
 
 const PATH = MACHINES_PATH
-const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'screen', 'columns'] as const
+const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'screen', 'density', 'columns'] as const
 
 /** Absent before the first machine. */
 const ALSO = '#views:morph,#queue:morph'
@@ -204,6 +218,7 @@ async function readView(context: CurrentContext) {
     found,
     page: cutPage(found, context.query),
     isWall: query['view'] === 'wall',
+    isLarge: (query['density'] ?? (found.length > MAX_LARGE ? 'compact' : 'large')) === 'large',
     isWhole: query['screen'] === 'whole',
   }
 }
@@ -236,14 +251,15 @@ async function show(context: CurrentContext): Promise<Answer> {
       sort,
       view: null,
       screen: null,
+      density: null,
       columns: isUsual(columns) ? null : renderColumns(columns),
     }),
     actions: html`<button type="button" class="chip" id="arrived" ${arrivedTexts} hidden></button>
       <a
         class="button"
-        href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall', screen: null })}"
+        href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall', screen: null, density: null })}"
         >${isWall ? 'Table' : 'Wall'}</a
-      >`,
+      >${all.length === 0 ? null : renderMore(context, view)}`,
     messages: html`${context.message()}${renderGone(context.query)}${renderUndoDeletion(context)}`,
     body: all.length === 0 ? renderFirst(context, view) : renderList(context, view),
   })
@@ -261,7 +277,7 @@ const renderFirst = (context: CurrentContext, view: FleetView): Html => {
   return html`${renderFleet(context, view)}
   ${
     reach === null
-      ? html`${renderNoMachines(context.contact().baseUrl, setUpDhcp)}
+      ? html`${renderNoMachines(findDhcp(context).base, setUpDhcp)}
         ${renderAddForm(renderAddCommand(context))}`
       : emptyState('No machine is in your scope', text)
   }`
@@ -289,8 +305,7 @@ const renderList = (context: CurrentContext, view: FleetView): Html =>
   })}
   ${renderQueue(context)}
   ${view.isWall ? renderWallForm(context, view) : renderFleet(context, view)}
-  ${view.found.length === 0 ? renderNoneFound() : null} ${renderWays(context, view)}
-  ${reachOfView(context) === null ? renderFoldedAddForm(renderAddCommand(context)) : null}`
+  ${view.found.length === 0 ? renderNoneFound() : null}`
 
 /** Only where concurrent flashes are limited. */
 function renderQueue(context: CurrentContext): Content {
@@ -326,32 +341,50 @@ function renderFleet(context: CurrentContext, { query, sort, page, columns }: Fl
 }
 
 /** Full-screen, the wall has no navigation. */
-function renderWallForm(context: CurrentContext, { query, all, found, isWhole }: FleetView): Html {
+function renderWallForm(context: CurrentContext, view: FleetView): Html {
+  const { query, all, found, isWhole, isLarge } = view
   const screen = isWhole ? null : 'whole'
+  const density = isLarge ? 'compact' : 'large'
   return html`<form id="bulk" hx-disinherit="*" ${opensQuestion('/ui/machines/bulk')}>
     <p class="row ${isWhole ? 'whole-screen' : ''}">
       <span class="small dim"
         >Select machines with a click or Space; Enter or a double click opens one.</span
       >
+      <a class="button" href="${address(PATH, { ...query, density })}"
+        >${isLarge ? 'Small tiles' : 'Large tiles'}</a
+      >
       <a class="button" href="${address(PATH, { ...query, screen })}"
         >${isWhole ? 'Show the navigation' : 'Whole screen'}</a
       >
     </p>
-    ${renderWall(context, all, query)} ${renderBulkBar(found.length, query, hasPower(context))}
+    ${renderWall(context, all, view)} ${renderBulkBar(found.length, query, hasPower(context))}
   </form>`
 }
 
-function renderWays({ site, event }: CurrentContext, { query }: FleetView): Html {
+function renderMore(context: CurrentContext, { query }: FleetView): Html {
+  const { site, event } = context
   const { q, filter, sort } = query
-  return html`<p class="row small">
-    <a href="${address(`${PATH}/labels`, { q, filter, sort })}">Print labels</a>
-    <a href="${address('/machines.csv', { q, filter, sort })}">Download as CSV</a>
-    ${
-      site.mayOpen(event, MACHINE_FILE_PATH)
-        ? html`<a href="${MACHINE_FILE_PATH}">Import names and labels</a>`
-        : null
-    }
-  </p>`
+  const mayAdd = reachOfView(context) === null && site.mayOpen(event, PATH, 'POST')
+  return html`<details class="menu" name="menu">
+    <summary class="button">More</summary>
+    <div class="panel">
+      <ul class="links">
+        <li><a href="${address(`${PATH}/labels`, { q, filter, sort })}">Print labels</a></li>
+        <li><a href="${address('/machines.csv', { q, filter, sort })}">Download as CSV</a></li>
+        ${
+          site.mayOpen(event, MACHINE_FILE_PATH)
+            ? html`<li><a href="${MACHINE_FILE_PATH}">Import CSV</a></li>`
+            : null
+        }
+      </ul>
+      ${
+        mayAdd
+          ? html`<p><strong>Add a machine by its MAC address</strong></p>
+              ${renderAddForm(renderAddCommand(context))}`
+          : null
+      }
+    </div>
+  </details>`
 }
 
 function renderUndoDeletion(context: CurrentContext): Content {

@@ -20,7 +20,7 @@ import {
 } from '#server/current/view/machine-view.ts'
 import { nameDisk, renderBar, renderStateBadge } from '#server/pages/machines/machines-list.ts'
 import { runPath } from '#server/current/view/run-table.ts'
-import { batchPath } from '#server/current/view/batch-view.ts'
+import { batchPath, nameOfBatch } from '#server/current/view/batch-view.ts'
 import { listActions, type MachineButton, listButtonCalls } from './machine-calls.ts'
 
 /** What is being edited stays (`configuration.js`). */
@@ -66,17 +66,23 @@ function renderState(context: CurrentContext, view: MachineView, lastRun: Run | 
   const flashed = view.view.state === 'done' ? renderFlashed(context, lastRun) : null
   if (flashed !== null)
     return html`${flashed}
-      <p class="dim">${view.view.next}</p>`
+      <p class="dim">${view.view.next}</p>
+      ${renderBatchLink(context, view)}`
   const hasTrouble = view.view.state === 'needs-you' && view.machine.cycle.offers > 0
-  return html`${renderSentence(view)} ${renderBatchLink(view)} ${renderEnd(context, view)}
+  return html`${renderSentence(view)} ${renderBatchLink(context, view)} ${renderEnd(context, view)}
   ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
   ${hasTrouble && lastRun !== null && isBad(lastRun) ? renderReason(lastRun.reason, lastRun) : null}`
 }
 
-const renderBatchLink = ({ boot, machine: { cycle } }: MachineView): Content =>
-  boot.rule === 'paused' && cycle.batch !== null
-    ? html`<p><a href="${batchPath(cycle.batch)}">Its batch</a></p>`
-    : null
+const renderBatchLink = (
+  { services }: CurrentContext,
+  { machine: { cycle } }: MachineView,
+): Content => {
+  const batch = cycle.batch === null ? null : services.keeper.find(cycle.batch)
+  return batch === null
+    ? null
+    : html`<p class="small">Batch: <a href="${batchPath(batch.id)}">${nameOfBatch(batch)}</a></p>`
+}
 
 /** `{time}`: when it was flashed. */
 const DRIFT = {

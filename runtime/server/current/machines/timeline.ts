@@ -84,8 +84,9 @@ function renderRow(
     <div class="grow">
       <p>
         ${isAlarm(event.kind) ? html`${badge('failed', 'Failed')} ` : null}${renderSummary(event, event.subject_id)}
+        ${renderWritten(event, words)}
       </p>
-      ${renderWritten(event, words)}${renderChanges(event, words, true)}
+      ${renderChanges(event, words, true)}
       ${
         facts.length === 0
           ? null

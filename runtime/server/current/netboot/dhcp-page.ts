@@ -47,7 +47,8 @@ export const renderDhcp = (context: CurrentContext): Html =>
   html`${renderOptions(findDhcp(context))}
     <p><a href="${DHCP_PATH}">Lines for your DHCP server</a></p>`
 
-function findDhcp(context: CurrentContext) {
+/** With an address of this server that machines can reach, wherever it was opened. */
+export function findDhcp(context: CurrentContext) {
   const { baseUrl } = context.contact()
   const said = context.query.get('loader')
   const loader = FIRMWARE_LOADERS.find((one) => one === said) ?? 'grub'

@@ -2,6 +2,7 @@
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { getRouterParam } from 'h3'
 import { printable, printableLines } from '#kit/foundation/printable.ts'
+import { fillCount } from '#kit/foundation/text.ts'
 import { renderDuration } from '#kit/foundation/size.ts'
 import type { Run, RunDisk, RunPhase, Proof, RunMode } from '#engine/inventory/rules/run.ts'
 import { secondsOf } from '#fleet/run/rules/run-record.ts'
@@ -79,12 +80,23 @@ function listWritten(run: Run): RunRows {
     ['Format', image?.format],
     ...(run.reported ? counted : []),
     ['Read from', renderSources(run)],
-    ['Bottleneck', bottleneck],
+    ['Bottleneck', renderBottleneck(bottleneck)],
     ['Verified', renderVerified(run)],
     ['Warning', run.warning],
     ['Reported to', run.server],
   ]
 }
+
+/** In words; another program may report others. */
+const BOTTLENECKS: ReadonlyMap<string, string> = new Map([
+  ['disk', 'the target disk: writing to it took longest'],
+  ['decoder', 'the processor: it spent longest on decompressing the image'],
+  ['network', 'the network: fetching the image took longest'],
+  ['source', 'the source: reading the image took longest'],
+])
+
+const renderBottleneck = (bottleneck: string | null): Content =>
+  BOTTLENECKS.get(bottleneck ?? '') ?? bottleneck
 
 /** A line each; null: the image has one source. */
 function renderSources({ sources }: Run): Content {
@@ -125,59 +137,74 @@ function renderBy(run: Run): Content {
 /** Different in every run, so not worth showing. */
 const OWN: ReadonlySet<string> = new Set(['Run', 'Armed', 'Started'])
 
-function renderCompared(context: CurrentContext, run: Run, other: Run | null): Content {
-  if (other === null) return null
+/** What differs, then what does not, folded. */
+function renderCompared(context: CurrentContext, run: Run, other: Run): Html {
   const [one, two] = [run, other].map((each) => new Map(listFacts(context, each)))
-  if (one === undefined || two === undefined) return null
-  const names = [...new Set([...one.keys(), ...two.keys()])]
-  const rows = names
-    .map((name) => ({ name, mine: one.get(name), others: two.get(name) }))
+  const rows = [...new Set([...(one?.keys() ?? []), ...(two?.keys() ?? [])])]
+    .map((name) => ({ name, mine: one?.get(name), others: two?.get(name) }))
     .filter(({ mine, others }) => !isEmpty(mine) || !isEmpty(others))
-    .map((row) => ({ ...row, differs: !OWN.has(row.name) && !isSame(row.mine, row.others) }))
-  const differing = rows.filter(({ differs }) => differs).map(({ name }) => name)
+  const differing = rows.filter((row) => differs(row) && !OWN.has(row.name))
+  const same = rows.filter((row) => !differs(row))
+  const table = (shown: readonly ComparedRow[]) =>
+    html`<table class="compared">
+      <caption class="spoken">
+        Two runs compared
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">Fact</th>
+          ${[run, other].map((each) => html`<th scope="col">${renderLink(context, each)}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${shown.map(renderRow)}
+      </tbody>
+    </table>`
   return card({
-    title: 'Two runs compared',
+    title: 'What differs',
     id: 'compared',
-    aside: html`<a class="small" href="${runPath(run)}">This run alone</a>`,
-    body: html`<p>
-        ${differing.length === 0 ? 'Nothing differs but their times.' : `These differ: ${differing.join(', ')}.`}
-      </p>
-      <table class="compared">
-        <caption class="spoken">
-          Two runs compared
-        </caption>
-        <thead>
-          <tr>
-            <th scope="col">Fact</th>
-            <th scope="col">This run</th>
-            <th scope="col">
-              <a href="${swapped(run, other)}">${nameOther(context, run, other)}</a>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          ${rows.map(renderRow)}
-        </tbody>
-      </table>`,
+    body: html`${
+      differing.length === 0
+        ? html`<p>Nothing differs but their times.</p>`
+        : table(differing.toSorted((a, b) => rankOf(a) - rankOf(b)))
+    }
+    ${
+      same.length === 0
+        ? null
+        : html`<details id="same">
+            <summary>
+              ${fillCount({ one: '1 fact is the same', other: '{count} facts are the same' }, same.length)}
+            </summary>
+            ${table(same)}
+          </details>`
+    }`,
   })
 }
+
+const differs = ({ mine, others }: ComparedRow): boolean =>
+  html`${mine}`.toString() !== html`${others}`.toString()
 
 interface ComparedRow {
   readonly name: string
   readonly mine: Content
   readonly others: Content
-  readonly differs: boolean
 }
 
-const renderRow = ({ name, mine, others, differs }: ComparedRow): Html =>
-  html`<tr${attributes({ class: differs ? 'differs' : null })}>
+/** They follow from other facts. */
+const MINOR: ReadonlySet<string> = new Set(['Source', 'Digest', 'Bottleneck', 'Read', 'Path'])
+
+const rankOf = ({ name }: ComparedRow): number => Number(MINOR.has(name))
+
+const renderRow = ({ name, mine, others }: ComparedRow): Html =>
+  html`<tr${attributes({ class: MINOR.has(name) ? 'dim' : null })}>
     <th scope="row">${name}</th>
     <td>${isEmpty(mine) ? '–' : mine}</td>
     <td>${isEmpty(others) ? '–' : others}</td>
   </tr>`
 
-const swapped = (run: Run, other: Run): string =>
-  `${address(runPath(other), { with: `${run.mac}/${run.id}` })}#compared`
+const renderLink = (context: CurrentContext, run: Run): Html =>
+  html`<a href="${runPath(run)}"><bdi>${context.nameOf(run.mac)}</bdi></a
+    >, ${renderTime(run.started_at, context.clock())}`
 
 const listFacts = (context: CurrentContext, run: Run): RunRows => {
   const seconds = secondsOf(run)
@@ -193,23 +220,12 @@ const listFacts = (context: CurrentContext, run: Run): RunRows => {
 
 const isEmpty = (value: Content): boolean => value === null || value === undefined || value === ''
 
-const isSame = (one: Content, other: Content): boolean =>
-  html`${one}`.toString() === html`${other}`.toString()
-
 /** The run's id, with the MAC before it for another machine; null: no such run. */
 function findOther({ site, query }: CurrentContext, run: Run): Run | null {
   const [id = '', text] = (query.get('with') ?? '').split('/').toReversed()
   const mac = text === undefined ? null : parseMac(text)
   if (mac?.ok === false) return null
   return id === '' ? null : site.runs.find(mac === null ? run.mac : mac.value, id)
-}
-
-/** By time, and by machine if that is another. */
-function nameOther(context: CurrentContext, run: Run, other: Run): Content {
-  const time = renderTime(other.started_at, context.clock())
-  return other.mac === run.mac
-    ? html`The run of ${time}`
-    : html`The run of <bdi>${context.nameOf(other.mac)}</bdi>, ${time}`
 }
 
 // What leads on from a run: the button that writes its image to its disk once more, and the runs of the machine before it.
@@ -243,7 +259,9 @@ function armAs({ mode, image, disk }: Run, machine: Machine): Machine | null {
 
 function canBeArmed(context: CurrentContext, machine: Machine, armed: Machine): boolean {
   const view = context.view(machine)
-  const isTaken = view.run !== null || willFlash(view) || isWaiting(view)
+  // A failed flash is tried again by itself; the button asks first, as on the machine's page.
+  const isArmed = view.view.state !== 'failed' && willFlash(view)
+  const isTaken = view.run !== null || isArmed || isWaiting(view)
   return (
     !isTaken &&
     context.services.images().some(({ ref }) => ref === armed.bty_image_ref) &&
@@ -322,23 +340,21 @@ export function renderWaterfall(
 
 /** Nothing before the run has ended. `found`: the other run. */
 function renderTimes(context: CurrentContext, run: Run, found: Run | null): Content {
-  const { site } = context
-  const waterfall = divideRun(run)
-  if (waterfall === null || waterfall.bars.length === 0) return null
-  const other = found === null ? null : divideRun(found)
-  const scale = Math.max(waterfall.seconds, other?.seconds ?? 0)
+  const divided = [run, found].flatMap((each) => {
+    const waterfall = each === null ? null : divideRun(each)
+    return each === null || !waterfall?.bars.length ? [] : [{ each, waterfall }]
+  })
+  if (divided.length === 0) return null
+  const scale = Math.max(...divided.map(({ waterfall }) => waterfall.seconds))
   return card({
     title: 'Where the time went',
     id: 'times',
-    body: html`${renderWaterfall(waterfall, scale)}
-    ${
-      found === null || other === null
-        ? found === null && renderLinks(site, run)
-        : html`<h3>
-              <a href="${runPath(found)}">${nameOther(context, run, found)}</a>
-            </h3>
-            ${renderWaterfall(other, scale)}`
-    }`,
+    body: html`${divided.map(
+      ({ each, waterfall }) =>
+        html`${found === null ? null : html`<h3>${renderLink(context, each)}</h3>`}
+        ${renderWaterfall(waterfall, scale)}`,
+    )}
+    ${found === null ? renderLinks(context.site, run) : null}`,
   })
 }
 
@@ -409,31 +425,42 @@ async function show(context: CurrentContext): Promise<Answer> {
   // A refresh keeps the comparison.
   const here = address(runPath(run), { with: context.query.get('with') })
   return await context.show({
-    title: `Run of ${name}`,
+    title: other === null ? `Run of ${name}` : 'Two runs compared',
     learn: 'waterfall.html',
-    heading: html`Run of <a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
+    ...(other === null && {
+      heading: html`Run of <a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
+    }),
     section: '/ui/runs',
     trail: html`<a href="/ui/runs">Runs</a> / <a href="${machinePath(mac)}">${mac}</a>`,
-    actions: html`${renderAgain(context, run, machine)}${run.result === null ? null : renderRemovalButton(run)}`,
+    actions: renderAgain(context, run, machine),
     updates: address('/events/machines', { q: `mac:${mac}` }),
     body: html`<div class="stack" ${refreshOnNews('run', here, 1000)}>
-      <section class="card stack">
-        ${renderRunState(run)} ${renderSentence(run)}
-        ${run.result === null ? html`<div class="wide-bar">${renderBar(run)}</div>` : null}
-        ${run.reason === null || run.result === 'done' ? null : banner('failed', run.reason)}
-      </section>
-      <div class="columns">
-        <div>
-          ${renderCompared(context, run, other)}
-          ${card({ title: 'Steps', body: renderSteps(run, context.clock().zone) })}
-          ${renderTimes(context, run, other)} ${renderProof(run.proof, context.clock())}
-          ${renderLog(run, log)} ${renderBefore(context, run)}
-        </div>
-        <div>${renderFacts(context, run)}</div>
-      </div>
+      ${
+        other === null
+          ? renderWhole(context, run, log)
+          : html`${renderCompared(context, run, other)} ${renderTimes(context, run, other)}`
+      }
     </div>`,
   })
 }
+
+const renderWhole = (context: CurrentContext, run: Run, log: string | null): Html =>
+  html`<section class="card stack">
+      ${renderRunState(run)} ${renderSentence(run)}
+      ${run.result === null ? html`<div class="wide-bar">${renderBar(run)}</div>` : null}
+      ${run.reason === null || run.result === 'done' ? null : banner('failed', run.reason)}
+    </section>
+    <div class="columns">
+      <div>
+        ${card({ title: 'Steps', body: renderSteps(run, context.clock().zone) })}
+        ${renderTimes(context, run, null)} ${renderProof(run.proof, context.clock())}
+        ${renderLog(run, log)} ${renderBefore(context, run)}
+      </div>
+      <div>
+        ${renderFacts(context, run)}
+        ${run.result === null ? null : html`<div class="row">${renderRemovalButton(run)}</div>`}
+      </div>
+    </div>`
 
 const CAPTURE_SENTENCES = {
   running: 'Capturing {disk} as {image}.',

@@ -28,7 +28,7 @@ export const RUN_REMOVAL = removalAt(RUN_REMOVAL_PATH, 'admin', ask, remove, { r
 export const renderRemovalButton = (run: Run): Html =>
   html`<form class="inline" ${opensQuestion(RUN_REMOVAL_PATH)}>
     ${hidden({ confirm: 'ask', runs: renderRunValue(run) })}
-    <button class="danger">Remove…</button>
+    <button>Remove…</button>
   </form>`
 
 export function renderRemoved(query: URLSearchParams): Content {

@@ -15,6 +15,7 @@ import { hidden } from '#kit/web/ui/fields.ts'
 import {
   cutPage,
   PAGE_ROWS,
+  renderDownloads,
   renderPager,
   readListQuery,
   renderOlder,
@@ -117,8 +118,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     count: String(found.total),
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: html`${context.message()}${renderRemoved(context.query)}`,
-    actions: html`<a class="button" href="${address('/runs.csv', exported)}">Download CSV</a
-      ><a class="button" href="${address('/runs.json', exported)}">Download JSON</a>`,
+    actions: renderDownloads('/runs', exported),
     body: html`${renderSearch({
       path: PATH,
       query,

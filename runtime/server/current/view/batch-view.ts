@@ -1,7 +1,8 @@
 /** A batch as pages show it: its name, its machines in a sentence, and a bar of them. */
 import type { JournalEvent } from '#fleet/state/journal.ts'
 import type { Batch, BatchCounts, MemberState } from '#fleet/batch/rules/batch.ts'
-import { fill, fillCount } from '#kit/foundation/text.ts'
+import { fillCount } from '#kit/foundation/text.ts'
+import { badge } from '#kit/web/ui/elements.ts'
 import { html, type Html } from '#kit/web/ui/html.ts'
 import type { BatchView } from '#server/current/batches/keeper/batch-keeper.ts'
 
@@ -126,15 +127,12 @@ export const ACTION_TEXTS = {
   },
 } as const
 
-const ACTION_TITLES: ReadonlyMap<string, string> = new Map(
-  Object.entries(ACTION_TEXTS).map(([name, { title }]) => [name, title]),
-)
-
-/** `2.4.30 to rack-03`, `Lock: rack-03`, `Label: 3 machines`. */
+/** `Arm 12 machines: 2.4.30 to rack-03`, `Lock 3 machines: rack-03`. */
 export function nameOfBatch({ action, image, target, machines }: Batch): string {
-  const what = image ?? ACTION_TITLES.get(action) ?? action
-  const on = target ?? fillCount({ one: '{count} machine', other: '{count} machines' }, machines)
-  return fill(image === null ? '{what}: {target}' : '{what} to {target}', { what, target: on })
+  const words = ACTIONS.find(([each]) => each === action)?.[1]
+  const what = words === undefined ? action : fillCount(words.before, machines)
+  const about = [image, target].filter((each) => each !== null).join(' to ')
+  return about === '' ? what : `${what}: ${about}`
 }
 
 /** With several images, it names the action as the API: `flash to rack-03: 12 machines`. */
@@ -146,7 +144,7 @@ export function sayBatch({
   const { action, name, done, skipped } = details ?? {}
   const words = ACTIONS.find(([each]) => each === action)?.[1]
   if (kind !== 'batch.ordered' || words === undefined || typeof name !== 'string') {
-    return sayName(summary)
+    return summary.split(': ').map(sayName).join(': ')
   }
   const what = name === action ? '' : sayName(name)
   const acted = fillCount(words.after, Number(done))
@@ -219,6 +217,15 @@ export function renderShares({ batch, counts }: BatchView): Html {
       </rect>`
     })}
   </svg>`
+}
+
+export function renderBatchState({ batch, counts, isOpen }: BatchView): Html {
+  if (isOpen && batch.paused_at !== null) return badge('paused', 'paused')
+  if (counts.running > 0) return badge('running', 'in progress')
+  if (isOpen) return badge('armed', 'waiting')
+  if (counts.failed > 0) return badge('failed', 'failed')
+  if (counts.done > 0) return badge('done', 'done')
+  return badge('ready', counts.undone > 0 ? 'undone' : 'not done')
 }
 
 export const renderBatchRow = (view: BatchView): Html =>

@@ -12,7 +12,7 @@ import { batchPath, sayBatch } from './batch-view.ts'
 import { icon, shorten } from '#kit/web/ui/elements.ts'
 import { html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
-import { printableText } from '#kit/foundation/printable.ts'
+import { printable, printableText } from '#kit/foundation/printable.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { columnOf } from '#server/current/machines/rules/machine.ts'
 import { findNamed } from '#kit/config/rules/setting.ts'
@@ -94,20 +94,24 @@ function describePicked({ site }: CurrentContext, mac: string, name: string): st
   return disk === undefined ? null : `${modelOf(disk)}, ${name}`
 }
 
-/** Nothing where the summary says so. */
+/** What the summary does not say of the run, in brackets. A model alone does not identify a disk. */
 export function renderWritten(event: JournalEvent, { findRun }: EventWords): Content {
   const { subject_kind: kind, subject_id: mac, details, summary } = event
   const id = details?.['run']
   if (kind !== 'machine' || mac === null || typeof id !== 'string') return null
   const run = findRun(mac, id)
-  if (run === null || saysAll(summary, run)) return null
-  const words = html`<a href="${runPath(run)}">${renderWhat(run, true)}</a>`
-  return html`<p class="small">Run: ${words}</p>`
+  return run === null
+    ? null
+    : html`<span class="small">(<a href="${runPath(run)}">${sayUnsaid(summary, run)}</a>)</span>`
 }
 
-/** A model alone does not identify a disk. */
-const saysAll = (summary: string, { image, disk }: Run): boolean =>
-  image !== null && summary.includes(image.name ?? '') && summary.includes(disk?.serial ?? '')
+function sayUnsaid(summary: string, run: Run): Content {
+  const says = (name: string | null | undefined) => name != null && summary.includes(name)
+  const serial = run.disk?.serial ?? null
+  const isNamed = says(run.image?.name) && [serial, run.disk?.model].some(says)
+  if (!isNamed) return renderWhat(run, true)
+  return serial === null || says(serial) ? 'run' : printable(serial)
+}
 
 const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(columnOf('title')))
 

@@ -1,6 +1,7 @@
 /** One machine as a row of the table or a tile of the wall. */
 import { flashesAlways } from '#server/current/machines/rules/boot-mode.ts'
 import { renderHyphens } from '#kit/net/rules/mac.ts'
+import { sortByPlace } from '#fleet/machine/rules/label.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { fill } from '#kit/foundation/text.ts'
 import { icon, middle, progress, tag } from '#kit/web/ui/elements.ts'
@@ -94,7 +95,9 @@ function renderName({ machine }: MachineView): Html {
   const about = html`${locked ? html`<span title="Locked against flashing">${icon('lock')}</span>` : null}${
     labels.length === 0
       ? null
-      : html`<span class="tags" title="${labels.join(', ')}">${labels.map(labelLink)}</span>`
+      : html`<span class="tags" title="${labels.join(', ')}"
+          >${sortByPlace(labels).map(labelLink)}</span
+        >`
   }`
   return renderNameCell(mac, nameOf(machine), about)
 }
@@ -107,8 +110,8 @@ function renderDoing(view: MachineView): Content {
   const isFlash = state === 'armed' && willFlash(view) && !isWaiting(view)
   const will = isFlash
     ? flashesAlways(view.machine.boot_mode)
-      ? 'flash, at every network boot'
-      : 'flash once'
+      ? 'Flash at every network boot'
+      : 'Flash once'
     : renderWill(view)
   return html`<span title="${is} ${next}">${will}</span>`
 }
@@ -130,20 +133,27 @@ function renderDrift({ drift }: MachineView): Content {
 
 function renderAssigned({ machine, image, run }: MachineView): Content {
   // An image chosen in the wizard differs from the assigned one.
-  if (run !== null && run.image !== null) return middle(stemOf(run.image.name), run.image.name)
+  if (run !== null && run.image !== null) return renderImageName(run.image.name)
   // The specification's word.
   if (machine.bty_image_ref === null) return tag('discovered')
-  if (image !== null) {
-    return html`${middle(stemOf(image.name), image.name)}${renderChannel(machine)}`
-  }
+  if (image !== null) return renderImageName(image.name, renderChannel(machine))
   const short = machine.bty_image_ref.slice(0, 12)
   return html`<span class="warning" title="Not in the catalog">${short} (gone)</span>`
 }
 
-/** Model, end of the serial number, and size tell disks apart. */
-function renderDisk({ machine, disk, run }: MachineView): Content {
+/** Two lines at most, cut at the end. */
+const renderImageName = (name: string, after: Content = null): Html =>
+  html`<span class="cut" title="${name}"><bdi>${stemOf(name)}</bdi>${after}</span>`
+
+/** Model, serial number and size tell disks apart. */
+export function renderDisk({ machine, disk, run }: MachineView): Content {
   const written = run?.disk ?? null
-  if (written !== null) return html`<span title="${nameDisk(written)}">${shortDisk(written)}</span>`
+  if (written !== null) {
+    const own =
+      written.serial === null || written.serial === shortDisk(written) ? null : written.serial
+    return html`<span class="model" title="${nameDisk(written)}">${shortDisk(written)}</span
+      >${own === null ? null : html`<span class="serial"><code>${middle(printable(own))}</code></span>`}`
+  }
   const serial = machine.target_disk_serial
   if (serial === null) return DASH
   const code = html`<code>${middle(printable(serial))}</code>`

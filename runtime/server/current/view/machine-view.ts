@@ -223,7 +223,7 @@ export function renderWill(view: MachineView): Content {
 }
 
 const renderFlash = ({ machine, image }: MachineView): Content =>
-  fillHtml('flash {image} to {disk}', {
+  fillHtml('Flash {image} to {disk}', {
     image: html`<em><bdi>${shorten(stemOf(image?.name ?? ''), LONGEST_NAME)}</bdi></em>`,
     disk: html`<em class="target">${printable(machine.target_disk_serial ?? '')}</em>`,
   })
@@ -237,7 +237,7 @@ const SHOWN: ReadonlySet<MachineState> = new Set(['needs-you', 'running'])
 
 function renderCaptureOf({ capture }: MachineView['machine']): Content {
   if (capture === null) return null
-  return fillHtml('capture {disk} as {image}', {
+  return fillHtml('Capture {disk} as {image}', {
     image: html`<em><bdi>${shorten(stemOf(capture.name), LONGEST_NAME)}</bdi></em>`,
     disk: html`<em>${printable(capture.disk_serial)}</em>`,
   })

@@ -10,7 +10,7 @@ import {
   type RunState,
 } from '#fleet/run/rules/run-record.ts'
 import type { Proof, ProofState, Run } from '#engine/inventory/rules/run.ts'
-import { badge, middle, type Tone } from '#kit/web/ui/elements.ts'
+import { badge, type Tone } from '#kit/web/ui/elements.ts'
 import { attributes, DIM, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import {
   type ListQuery,
@@ -19,7 +19,7 @@ import {
   renderTable,
   type TableColumn,
 } from '#kit/web/ui/tables.ts'
-import { renderExact, renderSpan, renderTime, type Clock } from '#kit/web/ui/times.ts'
+import { renderExact, renderMinute, renderSpan, renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { nameActor } from './actor-name.ts'
 import { stemOf } from './machine-view.ts'
 import { nameDisk, renderBar, shortDisk } from '#server/pages/machines/machines-list.ts'
@@ -90,9 +90,11 @@ const renderDuration = (run: Run): Content => {
 }
 
 export function renderRateOf(run: Run): Content {
-  const rate = run.reported ? averageRateOf(run) : null
-  return rate === null || rate === 0 ? DASH : renderRate(rate)
+  const rate = readRate(run)
+  return rate === null ? DASH : renderRate(rate)
 }
+
+const readRate = (run: Run): number | null => (run.reported && averageRateOf(run)) || null
 
 interface RunTable {
   readonly runs: readonly Run[]
@@ -112,9 +114,6 @@ const COLUMNS: readonly (TableColumn & { readonly key: `${'' | '-'}${RunColumn}`
   { key: 'image', title: 'Image', className: 'image' },
   { key: 'disk', title: 'Disk', className: 'disk' },
   { ...numberColumn('Duration'), key: '-duration' },
-  { ...numberColumn('Rate'), key: '-rate' },
-  { key: 'verified', title: 'Verified', className: 'verified' },
-  { key: 'armer', title: 'Armed by', className: 'armer' },
   { key: '-started', title: 'Started', className: 'time' },
 ]
 
@@ -145,22 +144,20 @@ const renderPick = (run: Run, name: string, value: string, clock: Clock): Html =
 
 const renderRow = (run: Run, row: Pick<RunTable, 'nameOf' | 'valueOf'>, clock: Clock): Html => {
   const name = row.nameOf(run.mac)
+  const began = run.started_at ?? run.updated_at
   return html`<tr id="r-${renderHyphens(run.mac)}-${run.id}">
       ${renderPick(run, name, row.valueOf(run), clock)}
       <td class="state"><a href="${runPath(run)}">${renderRunState(run)}</a></td>
       <th scope="row" class="name">${renderMachine(run.mac, name)}</th>
-      <td class="image" data-label="Image">${renderImage(run)}</td>
+      <td class="image" data-label="Image">
+        <bdi>${stemOf(run.image?.name ?? 'unknown image')}</bdi>
+        ${run.result === null ? renderBar(run) : html`<div class="small dim">${join([...listFigures(run), ...listArmer(run)])}</div>`}
+      </td>
       <td class="disk" data-label="Disk">${renderDisk(run)}</td>
-      ${
-        run.result === null
-          ? html`<td colspan="3" class="will">${renderBar(run)}</td>`
-          : html`<td class="number" data-label="Duration">${renderDuration(run)}</td>
-              <td class="number" data-label="Rate">${renderRateOf(run)}</td>
-              <td data-label="Verified">${renderVerified(run)}</td>`
-      }
-      <td data-label="Armed by">${renderArmer(run)}</td>
+      <td class="number" data-label="Duration">${renderDuration(run)}</td>
       <td class="time" data-label="Started">
-        ${renderTime(run.started_at ?? run.updated_at, clock)}
+        ${renderTime(began, clock)}
+        <div class="small dim">${renderMinute(began, clock)}</div>
       </td>
     </tr>
     ${renderWhy(run)}`
@@ -177,21 +174,16 @@ const renderWhy = ({ mac, id, reason, result }: Run): Content =>
 const renderMachine = (mac: string, name: string): Html =>
   name === mac
     ? html`<a href="/ui/machines/${mac}" class="mono">${mac}</a>`
-    : html`<a href="/ui/machines/${mac}" title="${name}"><bdi>${name}</bdi></a>
+    : html`<a href="/ui/machines/${mac}"><bdi>${name}</bdi></a>
         <div><span class="mono dim">${mac}</span></div>`
-
-const renderImage = ({ image }: Run): Content =>
-  image === null
-    ? html`<span class="dim">unknown image</span>`
-    : middle(stemOf(image.name), image.name)
 
 function renderDisk({ disk }: Run): Content {
   if (disk === null) return DASH
-  const model = html`<span class="model" title="${nameDisk(disk)}">${shortDisk(disk)}</span>`
+  const model = html`<span class="model">${shortDisk(disk)}</span>`
   const serial = printable(disk.serial ?? '')
   return serial === '' || serial === shortDisk(disk)
     ? model
-    : html`${model}<span class="serial"><code>${middle(serial)}</code></span>`
+    : html`${model}<span class="serial"><code>${serial}</code></span>`
 }
 
 export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
@@ -218,11 +210,26 @@ export function renderWhat({ image, disk, mode }: Run, isFull = false): Content 
 }
 
 function renderHow(run: Run): Content {
-  const { result, verified, reason } = run
-  const facts: readonly Content[] = [
-    ...(result === null ? [] : [renderDuration(run), renderRateOf(run)]),
-    ...(verified === true ? ['verified'] : []),
+  const { result, reason } = run
+  return join([
+    ...(result === null ? [] : [renderDuration(run)]),
+    ...listFigures(run),
     ...(reason === null || result === 'done' ? [] : [reason]),
-  ]
-  return facts.map((fact, at) => (at === 0 ? fact : html`, ${fact}`))
+  ])
 }
+
+/** How fast it was, and whether it was verified. */
+function listFigures(run: Run): readonly Content[] {
+  const rate = run.result === null ? null : readRate(run)
+  return [
+    ...(rate === null ? [] : [renderRate(rate)]),
+    ...(run.verified === true ? ['verified'] : []),
+    ...(run.verified === false ? [html`<span class="warning">not verified</span>`] : []),
+  ]
+}
+
+const listArmer = (run: Run): readonly Content[] =>
+  run.armed_by === null ? [] : [html`armed by ${renderArmer(run)}`]
+
+const join = (facts: readonly Content[]): Content =>
+  facts.map((fact, at) => (at === 0 ? fact : html`, ${fact}`))

@@ -29,7 +29,7 @@ test('each thing that is missing, with the page where it is set up', () => {
     [{ catalog: { images: 0, error: 'x', isSet: true } }, 'catalog missing /ui/cache'],
     [{ catalog: { images: 3, error: 'x', isSet: true } }, 'catalog attention /ui/cache'],
     [{ hasContact: false }, 'dhcp unknown /ui/dhcp'],
-    [{ tftp: describeTftp({ kind: 'refused' }, 'h') }, 'tftp missing /ui/netboot#tftp'],
+    [{ tftp: describeTftp({ kind: 'refused' }, 'h') }, 'tftp optional /ui/netboot#tftp'],
     [{ tftp: describeTftp({ kind: 'file-missing' }, 'h') }, 'tftp attention /ui/netboot#tftp'],
     [{ tftp: describeTftp({ kind: 'unasked' }, 'h') }, 'tftp unknown /ui/netboot#tftp'],
     [{ disk: { freeBytes: 1, isLow: true } }, 'disk attention /ui/settings#storage'],

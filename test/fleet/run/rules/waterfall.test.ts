@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { divideRun, listMedians } from '#fleet/run/rules/waterfall.ts'
+import { divideRun } from '#fleet/run/rules/waterfall.ts'
 import { createProof, nextProof } from '#fleet/proof/rules/proof.ts'
 import { createRun, type Run } from '#engine/inventory/rules/run.ts'
 import { MAC } from '#test/support/server/machine-fixture.ts'
@@ -93,17 +93,6 @@ test('stamps of another boot own nothing', () => {
 test('a run that goes on is not divided', () => {
   assert.is(divideRun(runOf({ result: null })), null)
   assert.is(divideRun(runOf({ started_at: null })), null)
-})
-
-test('the median of each part leaves out what most runs lack', () => {
-  const runs = [10, 50, 30].map((seconds) =>
-    divideRun(runOf({ stamps: { ...STAMPS, power_on_at: at(40 - seconds) } })),
-  )
-  const medians = listMedians(
-    [...runs, divideRun(runOf({ proof: booted }))].flatMap((w) => w ?? []),
-  )
-  assert.equal(medians[0], { part: 'firmware', seconds: 30 })
-  assert.not(medians.some(({ part }) => part === 'first-boot'))
 })
 
 test('what the live system told of its start divides it, and a reset stands for who turned it on', () => {

@@ -31,10 +31,13 @@ for (const [width, javaScriptEnabled] of [
       async (page) => {
         await page.goto('/ui/machines?q=bench')
         const downloading = page.waitForEvent('download')
+        await page.getByText('More', { exact: true }).click()
         await page.getByRole('link', { name: 'Download as CSV' }).click()
         const table = await readFile(await (await downloading).path(), 'utf8')
         assert.match(table, new RegExp(`${macOf(1)},bench 1,[^\\n]*,,1,`))
-        await page.getByRole('link', { name: 'Import names and labels' }).click()
+        await page.goto('/ui/machines')
+        await page.getByText('More', { exact: true }).click()
+        await page.getByRole('link', { name: 'Import CSV' }).click()
         await look(page, javaScriptEnabled)
         const changed = table
           .replace(/bench 1,(?:lab|".*?"),/, `bench 1,"lab, ${width}-${javaScriptEnabled}",`)

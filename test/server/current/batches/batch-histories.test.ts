@@ -354,7 +354,7 @@ test('it is on record once, when the last machine is done, and again after a ret
   await untilEnds(1)
   const [end] = await ends()
   assert.is(end.subject_id, id)
-  assert.is(end.summary, '2.4.30.img.zst to rack-03 has ended: 3 done, 1 failed')
+  assert.is(end.summary, 'Finished: 2.4.30.img.zst to rack-03 (3 done, 1 failed)')
   assert.is(end.details.armed_by, 'operator')
   assert.is.not(end.subject_id, lock, 'what was done at once has no end')
   await lab.act(id, 'retry')

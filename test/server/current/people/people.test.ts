@@ -365,7 +365,7 @@ for (const [what, end] of Object.entries(ENDS)) {
     const [said = ''] = await listEvents(server, 'batch.pause')
     assert.match(
       said,
-      /was paused, as (otto was removed|otto may not do this|it has machines outside)/,
+      /^Paused \d machines.*, as (otto was removed|otto may not do this|it has machines outside)/,
     )
     assert.is((await operator(`/batches/${batch}/resume`, { method: 'POST' })).status, 200)
     assert.is(server.state.batches.find(batch)?.resumed_by, 'operator', 'who answers for it now')

@@ -5,7 +5,6 @@ import * as assert from 'uvu/assert'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { createRun, type Run } from '#engine/inventory/rules/run.ts'
 import { divideRun } from '#fleet/run/rules/waterfall.ts'
-import { renderMedian } from '#server/current/dashboard/dashboard-page.ts'
 import { isOtherArch } from '#server/current/machines/image-cards.ts'
 import { isTyped, lastFour } from '#server/current/machines/machine-form.ts'
 import { renderWaterfall } from '#server/current/runs/run-page.ts'
@@ -78,7 +77,6 @@ test('names without their endings', () => {
   ])
 })
 
-const list = (runs: readonly Run[]) => ({ list: () => runs.map((each, n) => ({ n, run: each })) })
 const PICTURE = new URL('../../../../docs/waterfall.svg', import.meta.url)
 const at = (seconds: number) =>
   new Date(Date.parse('2026-11-26T08:00:00.000Z') + seconds * 1000).toISOString()
@@ -129,12 +127,6 @@ test('each part is a bar with its seconds, and the picture of the documentation 
   const picture = `${svg.replaceAll('currentColor', '#444').replaceAll(/\s*\n\s*/g, '\n')}\n`
   if (process.env['UPDATE'] === '1') await writeFile(PICTURE, picture)
   assert.is(await readFile(PICTURE, 'utf8'), picture)
-})
-
-test('the dashboard has medians once a flash has ended', () => {
-  assert.is(renderMedian(list([])), null)
-  assert.match(String(renderMedian(list([run]))), 'Firmware')
-  assert.is(renderMedian(list([{ ...run, mode: 'capture' }])), null)
 })
 
 test.run()

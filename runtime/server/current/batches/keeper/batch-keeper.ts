@@ -129,7 +129,7 @@ async function settleBatch(batch: Batch, { keeper, journal, now }: BatchEndsDepe
     kind: 'batch.ended',
     subject_kind: 'batch',
     subject_id: batch.id,
-    summary: `${nameBatch(batch)} has ended: ${nameCounts(counts)}`,
+    summary: `Finished: ${nameBatch(batch)} (${nameCounts(counts)})`,
     details: { armed_by: batch.by.actor, ...counts },
   })
 }
@@ -309,11 +309,11 @@ interface BatchRow {
 
 /** `resume` and `retry` arm machines, so they need the scope of a flash. */
 export const BATCH_ACTIONS = {
-  pause: { past: 'was paused', scope: 'machines' },
-  resume: { past: 'goes on', scope: 'flash' },
-  disarm: { past: 'was disarmed where nothing had begun', scope: 'machines' },
-  undo: { past: 'was undone', scope: 'machines' },
-  retry: { past: 'is tried again where it had failed', scope: 'flash' },
+  pause: { past: 'Paused', scope: 'machines' },
+  resume: { past: 'Resumed', scope: 'flash' },
+  disarm: { past: 'Disarmed', scope: 'machines' },
+  undo: { past: 'Restored', scope: 'machines' },
+  retry: { past: 'Retried', scope: 'flash' },
 } as const satisfies Readonly<Record<string, BatchRow>>
 export type BatchAction = keyof typeof BATCH_ACTIONS
 
@@ -338,7 +338,9 @@ export async function actOnBatch(
   const isOfAll = action === 'pause' || action === 'resume'
   if (isOfAll && !on.keeper.isWhole(batch)) return refuse(PARTLY)
   const done = await ACTS[action](on, batch, by)
-  const summary = `${nameBatch(batch)} ${BATCH_ACTIONS[action].past}${why === null ? '' : `, as ${why}`}: ${done} ${done === 1 ? 'machine' : 'machines'}`
+  const name = nameBatch(batch)
+  const about = name === batch.action ? '' : `: ${name}`
+  const summary = `${BATCH_ACTIONS[action].past} ${done} ${done === 1 ? 'machine' : 'machines'}${about}${why === null ? '' : `, as ${why}`}`
   const event = {
     kind: `batch.${action}`,
     subject_kind: 'batch',
@@ -415,8 +417,8 @@ function planRetry({ action }: Batch, machine: Machine): PlannedAct | null {
 }
 
 const CHANGES = {
-  pause: { apply: pauseOrder, words: 'waits: its batch was paused' },
-  resume: { apply: resumeOrder, words: 'goes on with its batch' },
+  pause: { apply: pauseOrder, words: 'was paused with its batch' },
+  resume: { apply: resumeOrder, words: 'was resumed with its batch' },
 } as const
 
 /** Only machines whose present order came with this batch, each by its newest record. */
