@@ -48,7 +48,7 @@ test('log in, upload an image, set the policy flash, see the script', async () =
     buffer: Buffer.alloc(200_000, 7),
   })
   await page.getByRole('button', { name: 'Upload' }).click()
-  await page.getByTitle('debian 13.img.zst').waitFor()
+  await page.getByRole('link', { name: 'debian 13.img.zst' }).waitFor()
 
   await page.goto('/ui/machines')
   // It appears without a reload.
@@ -62,12 +62,12 @@ test('log in, upload an image, set the policy flash, see the script', async () =
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByText('only suitable disk is erased').waitFor()
   await page.getByRole('button', { name: 'Erase and flash at every network boot' }).click()
-  await page.getByText('The mode cloud-init needs user-data').waitFor()
+  await page.getByText('cloud-init needs user-data').waitFor()
   await page.getByText('user-data', { exact: true }).click()
   await page.getByLabel('Content').first().fill('#cloud-config\n')
   await page.getByRole('button', { name: 'Save user-data' }).click()
   await page.getByText('Saved.').waitFor()
-  assert.is(await page.getByText('The mode cloud-init needs').count(), 0)
+  assert.is(await page.getByText('cloud-init needs').count(), 0)
   const script = (await page.getByLabel('Boot script').textContent()) ?? ''
   assert.match(script, `flasher.image_url=${site.url}/images/debian%2013.img.zst`)
   assert.match(script, 'flasher.provisioning=cloud-init')
@@ -113,7 +113,9 @@ test('axe finds nothing, and nothing is wider than the screen', async () => {
   await page.getByLabel('Host name').fill('host-'.repeat(40))
   await page.getByRole('radio', { name: /^Flash at every network boot/ }).check()
   await page.getByLabel('After the flash').selectOption('cijoe-online')
-  await page.getByLabel('cijoe workflow').fill(`/srv/${'a-long-workflow-<b>-'.repeat(20)}.yaml`)
+  await page
+    .getByLabel('Workflow on this server')
+    .fill(`/srv/${'a-long-workflow-<b>-'.repeat(20)}.yaml`)
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   // The first time it is asked, then it is armed.
   const erase = page.getByRole('button', { name: 'Erase and flash at every network boot' })

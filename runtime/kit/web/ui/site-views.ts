@@ -71,6 +71,8 @@ export const renderTypedPage = (layout: PageLayout, form: TypedForm): string =>
 
 interface Login extends LoginView {
   readonly heading: string
+  /** What it is, and on which host. */
+  readonly about: string
   readonly label: string
   /** How to set a new password. */
   readonly help: Content
@@ -81,6 +83,7 @@ export const renderLoginPage = (layout: PageLayout, view: Login): string =>
   layout.bare({
     title: 'Log in',
     body: html`<h1>${view.heading}</h1>
+      <p class="dim">${view.about}</p>
       ${view.ended === undefined ? null : banner('needs-you', view.ended === '' ? ENDED : KEPT)}
       ${view.provider === null ? null : renderProvider(view.provider, view)}
       ${view.names === 'nobody' ? null : renderPasswordForm(view)}`,

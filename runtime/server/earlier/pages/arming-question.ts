@@ -13,7 +13,7 @@ import {
 } from '#server/pages/machines/machines-list.ts'
 import { renderQuestion } from '#server/pages/question.ts'
 import type { Machine } from '../rules/machine.ts'
-import type { EarlierContext } from './machine-view.ts'
+import { viewOf, type EarlierContext } from './machine-view.ts'
 import { listKept } from './provision.ts'
 
 /** A dialog, or a page of its own without scripts. `fields` are sent on with the answer. */
@@ -69,15 +69,12 @@ async function renderImage(context: EarlierContext, machine: Machine): Promise<H
 }
 
 /** This line assigns no disk: its live system takes the only suitable one. */
-function renderDisk({ site }: EarlierContext, { mac }: Machine): Html {
-  const last = site.runs
-    .list({ mac, limit: 10 })
-    .map(({ run }) => run.disk)
-    .find((disk) => disk !== null)
+function renderDisk(context: EarlierContext, machine: Machine): Html {
+  const { disk } = viewOf(context, machine)
   return html`<div>
     ${icon('disk')} <strong>Its only suitable disk</strong><br />
     <span class="small dim"
-      >${last === undefined ? 'No disk is assigned: a machine with several suitable disks asks instead.' : `Last time this was ${nameDisk(last)}.`}</span
+      >${disk === null ? 'A machine with several suitable disks asks instead.' : `Last time this was ${nameDisk(disk)}.`}</span
     >
   </div>`
 }
@@ -91,6 +88,6 @@ async function listWarnings(context: EarlierContext, machine: Machine): Promise<
     ...(isThere
       ? []
       : [`${printable(image ?? '')} is not in the image folder, so the flash cannot start.`]),
-    ...(files === null ? [] : [`Add ${files} before it boots: the mode ${mode} needs it.`]),
+    ...(files === null ? [] : [`Add ${files} before it boots: ${mode} needs it.`]),
   ]
 }

@@ -52,7 +52,7 @@ async function show(context: EarlierContext): Promise<Answer> {
     }
     ${card({
       title: 'Live system',
-      body: html`${renderSummary(Object.values(LIVE_TRIO).filter((name) => !there.has(name)))}
+      body: html`${renderSummary(Object.values(LIVE_TRIO).every((name) => there.has(name)))}
       ${renderTable({
         caption: 'Files of the live system',
         columns: ['File', 'State', numberColumn('Size'), 'Changed'],
@@ -60,9 +60,7 @@ async function show(context: EarlierContext): Promise<Answer> {
           const file = there.get(name)
           return html`<tr>
             <th scope="row"><code>${name}</code></th>
-            <td>
-              ${file === undefined ? badge('needs-you', 'missing') : badge('done', 'present')}
-            </td>
+            <td>${file === undefined ? badge('ready', 'missing') : badge('done', 'present')}</td>
             <td class="number">${renderBytes(file?.sizeBytes ?? null)}</td>
             <td class="nowrap">${renderTime(file?.modifiedAt ?? null, clock)}</td>
           </tr>`
@@ -84,18 +82,23 @@ async function show(context: EarlierContext): Promise<Answer> {
   })
 }
 
-const renderSummary = (missing: readonly string[]): Html =>
-  missing.length === 0
-    ? html`<p>All files are here: machines boot the live system from this server.</p>`
+const renderSummary = (isWhole: boolean): Html =>
+  isWhole
+    ? html`<p>Machines boot the live system from this server.</p>`
     : banner(
         'needs-you',
-        `Machines cannot boot the live system yet, for these files are missing: ${missing.join(', ')}. Fetch a release, or upload them.`,
+        'Machines cannot boot the live system yet. Fetch a release, or upload the missing files.',
       )
 
 function renderFetch({ services: { config, releases }, notice }: EarlierContext): Content {
   const obstacle = releases.obstacle()
   const { boot, releases: site } = config.current()
-  if (obstacle !== null) return html`<p class="dim">Nothing can be fetched: ${obstacle}.</p>`
+  if (obstacle !== null) {
+    const lacking = site.base_url === '' ? 'releases.base_url' : 'boot.release_repo'
+    return html`<p>
+      ${fillHtml('To fetch releases, set {setting} in the settings.', { setting: html`<a href="/ui/settings#${lacking}">${config.list().find(({ name }) => name === lacking)?.setting.title}</a>` })}
+    </p>`
+  }
   const refused = notice()
   return html`<form method="post" action="${PATH}/fetch-release">
       ${textField({
@@ -111,7 +114,7 @@ function renderFetch({ services: { config, releases }, notice }: EarlierContext)
     </form>
     <p class="dim">
       ${fillHtml(
-        'From {repository} at {site}. All files are checked against {sums} and replaced together.',
+        'From {repository} at {site}. All files are verified with {sums}, then replaced together.',
         {
           repository: html`<code>${boot.release_repo}</code>`,
           site: html`<code>${site.base_url}</code>`,
@@ -137,7 +140,7 @@ function renderJob(job: FetchJob, clock: Clock): Html {
   if (isOver(job)) {
     return banner(
       'failed',
-      html`Release ${tag} was not installed: ${error}. The files are as before.`,
+      html`Release ${tag} was not installed: ${error}. The files have not changed.`,
     )
   }
   return card({

@@ -162,7 +162,7 @@ const BOOT = {
   why: 'Machines boot it from the network to be flashed. Without it they can only boot their own disks.',
   action: 'Fetch a release',
   ready: 'All of its files are here.',
-  missing: 'Missing: {files}.',
+  missing: { one: '1 of its files is missing.', other: '{count} of its files are missing.' },
 } as const
 
 const IMAGES = {
@@ -193,7 +193,7 @@ function listSteps(
     {
       isDone: missing.length === 0,
       texts: BOOT,
-      text: missing.length === 0 ? BOOT.ready : fill(BOOT.missing, { files: missing.join(', ') }),
+      text: missing.length === 0 ? BOOT.ready : fillCount(BOOT.missing, missing.length),
       href: '/ui/boot',
     },
     {

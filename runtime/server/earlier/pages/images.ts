@@ -7,7 +7,6 @@ import {
   card,
   copyBlock,
   emptyState,
-  middle,
   renderBytes,
   tag,
 } from '#kit/web/ui/elements.ts'
@@ -23,7 +22,7 @@ import {
 import { selectImages, type UsedImage } from '../rules/image-list.ts'
 import { type EarlierContext, nameOf, viewOf, type StatedMachine } from './machine-view.ts'
 import type { ImageRow } from '#engine/image/rules/image.ts'
-import { fillCount } from '#kit/foundation/text.ts'
+import { fill, fillCount } from '#kit/foundation/text.ts'
 import { pageAt, removalAt } from '#server/pages/context-routes.ts'
 import { hidden, renderUploadForm } from '#kit/web/ui/fields.ts'
 import { renderSize } from '#kit/foundation/size.ts'
@@ -158,29 +157,30 @@ async function show(context: EarlierContext): Promise<Answer> {
     section: PATH,
     count: images.length,
     messages: html`${context.message()}${renderRemoved(context, images)}`,
-    body: html`${
-      images.length === 0
-        ? emptyState('No images', html`Copy images into ${folder}, or upload one.`)
-        : renderList(rows, readListQuery(context.query, ['q', 'used', 'sort'], 200), mayRemove)
-    }
-    ${card({
-      title: 'Upload an image',
-      body: html`${renderUploadForm({
-          kind: { name: 'files', to: '/images/' },
-          done: '/ui/images?uploaded=',
-          id: 'upload-file',
-          label: 'Image file',
-          button: 'Upload',
-          unscripted: 'Uploading from a browser needs JavaScript.',
-        })}
-        <details>
-          <summary>From a command line</summary>
-          ${copyBlock(renderCommands(baseUrl), 'Command')}
-        </details>
-        <p class="dim">
-          ${fillHtml('Names must end in {endings} or {last} to be listed. The folder is {folder}.', { folder, ...ENDINGS })}
-        </p>`,
-    })}`,
+    body: html`<p class="dim">
+        ${fillHtml('Images are the files in the folder {folder} of this server.', { folder })}
+      </p>
+      ${
+        images.length === 0
+          ? emptyState('No images', 'Copy images into the folder, or upload one.')
+          : renderList(rows, readListQuery(context.query, ['q', 'used', 'sort'], 200), mayRemove)
+      }
+      ${card({
+        title: 'Upload an image',
+        body: html`${renderUploadForm({
+            kind: { name: 'files', to: '/images/' },
+            done: '/ui/images?uploaded=',
+            id: 'upload-file',
+            label: 'Image file',
+            button: 'Upload',
+            unscripted: 'Uploading from a browser needs JavaScript.',
+          })}
+          <details>
+            <summary>From a command line</summary>
+            ${copyBlock(renderCommands(baseUrl), 'Command')}
+          </details>
+          <p class="dim">${fill('Names must end in {endings} or {last}.', ENDINGS)}</p>`,
+      })}`,
   })
 }
 
@@ -226,8 +226,8 @@ function renderList(rows: readonly UsedImage[], query: ListQuery, mayRemove: boo
 const renderRow = ({ name, format, size_bytes, users }: UsedImage, mayRemove: boolean): Html =>
   html`<tr>
     <th scope="row">
-      <a class="mono" href="/images/${encodeURIComponent(name)}" download
-        >${middle(printable(name))}</a
+      <a href="/images/${encodeURIComponent(name)}" download
+        ><bdi class="image-name">${printable(name)}</bdi></a
       >
     </th>
     <td data-label="Format">${tag(format)}</td>

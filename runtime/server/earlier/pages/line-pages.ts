@@ -1,4 +1,5 @@
 /** Earlier line: its pages, its navigation and its machines table. */
+import { hostname } from 'node:os'
 import type { Runs } from '#fleet/run/runs.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
@@ -31,6 +32,8 @@ import {
   renderMistakes,
   renderStateBadge,
   renderNameCell,
+  nameDisk,
+  shortDisk,
 } from '#server/pages/machines/machines-list.ts'
 import {
   viewMachine,
@@ -52,7 +55,6 @@ import {
   card,
   copyable,
   copyBlock,
-  middle,
   progress,
   refreshOnNews,
   tag,
@@ -83,21 +85,22 @@ const COLUMNS = [
   { title: 'Machine', className: 'name', key: 'name' },
   { title: 'Now and next', className: 'will', key: 'next' },
   { title: 'Image', className: 'image', key: 'image' },
-  { title: 'Flashed', className: 'time flashed', key: '-flashed' },
+  { title: 'Flashed disk', className: 'disk', key: '-flashed' },
   { title: 'Seen', className: 'time seen', key: '-seen' },
 ] as const
 
-const renderMachineRow = ({ machine, view, run }: StatedMachine, clock: Clock): Html =>
+const renderMachineRow = ({ machine, view, run, disk }: StatedMachine, clock: Clock): Html =>
   html`<tr id="row-${renderHyphens(machine.mac)}">
     <td class="state">${renderStateBadge(view)}</td>
     ${renderNameCell(machine.mac, printable(nameOf(machine)))}
-    <td class="will" data-label="Next boot">${renderDoing({ machine, view, run })}</td>
+    <td class="will" data-label="Next boot">${renderDoing({ machine, view, run, disk })}</td>
     <td class="image" data-label="Image">
-      ${machine.image === null ? tag('discovered') : middle(printable(machine.image))}
+      ${machine.image === null ? tag('discovered') : html`<bdi title="${printable(machine.image)}">${printable(machine.image)}</bdi>`}
       ${renderProvisioning(machine)}
     </td>
-    <td class="time flashed" data-label="Flashed">
-      ${renderTime(machine.last_flashed_at, clock, 'never')}
+    <td class="disk" data-label="Flashed disk">
+      ${disk === null ? null : html`<span class="model" title="${nameDisk(disk)}">${shortDisk(disk)}</span>`}
+      <span class="dim">${renderTime(machine.last_flashed_at, clock, 'never')}</span>
     </td>
     <td class="time seen" data-label="Seen">${renderTime(machine.last_seen_at, clock, 'never')}</td>
   </tr>`
@@ -160,13 +163,13 @@ export function createMatch({ context, view, now }: SearchedFleet) {
 
 function describe({ machine, view }: StatedMachine): Description {
   const { mac, image, last_seen_ip: ip } = machine
-  const hostname = machine.hostname ?? ''
+  const host = machine.hostname ?? ''
   const times = timesOf(machine)
   return {
-    text: [...listSpellings(mac), hostname, image, ip, view.is].filter(Boolean).join(' '),
+    text: [...listSpellings(mac), host, image, ip, view.is].filter(Boolean).join(' '),
     fields: {
       mac: listSpellings(mac),
-      hostname: [hostname],
+      hostname: [host],
       state: listStateNames(view.state),
       policy: [machine.boot_policy],
       image: [image ?? ''],
@@ -182,7 +185,7 @@ function describe({ machine, view }: StatedMachine): Description {
     order: {
       ...times,
       state: urgencyOf(view.state),
-      name: hostname === '' ? `\uffff${mac}` : naturalKey(hostname),
+      name: host === '' ? `\uffff${mac}` : naturalKey(host),
       next: BOOT_POLICIES.indexOf(machine.boot_policy),
       image: image === null ? null : naturalKey(image),
     },
@@ -290,13 +293,13 @@ const SETTINGS_PAGES = [
 
 async function show(context: EarlierContext): Promise<Answer> {
   return await showSettings(context, async (view) => ({
-    first: null,
-    fields: null,
-    last: card({
-      title: 'Network boot and keys',
+    first: card({
+      title: 'Set up this server',
       id: 'this-server',
       body: await renderCards(context, view),
     }),
+    fields: null,
+    last: null,
   }))
 }
 
@@ -307,7 +310,7 @@ async function renderCards(context: EarlierContext, { search }: SettingsView): P
     <p>${copyable(`${context.contact().baseUrl}/pxe-bootstrap.ipxe`)}</p>`
   return html`${search.fold('authentication password login user session passwd', { title: 'Authentication', id: 'authentication', body: renderAuthentication(context) })}
   ${search.fold('pxe dhcp proxy dnsmasq tftp interface subnet secure boot', { title: 'PXE proxy-DHCP', id: 'pxe', ...(await renderPxe(context)) })}
-  ${search.fold('network boot bootstrap dhcp ipxe', { title: 'Network boot', id: 'bootstrap', body: boot })}
+  ${search.fold('network boot bootstrap dhcp ipxe', { title: 'Bootstrap script', id: 'bootstrap', body: boot })}
   ${search.fold('ssh key workflow cijoe-online public', { title: 'SSH key for workflows', id: 'ssh-key', body: await renderKey(context) })}`
 }
 
@@ -318,11 +321,8 @@ async function renderKey({ services }: EarlierContext): Promise<Html> {
     ? banner('failed', `There is no key: ${printable(renderError(key.reason))}.`)
     : html`<p>
           ${fillHtml(
-            'The mode {mode} logs in to machines as root with this key. Their images must have it in {file}.',
-            {
-              mode: html`<code>cijoe-online</code>`,
-              file: html`<code>/root/.ssh/authorized_keys</code>`,
-            },
+            'Workflows that run from this server log in to machines as root with this key. Put it into {file} of their images.',
+            { file: html`<code>/root/.ssh/authorized_keys</code>` },
           )}
         </p>
         ${copyBlock(key.value.publicLine, 'Public key')}`
@@ -331,7 +331,7 @@ async function renderKey({ services }: EarlierContext): Promise<Html> {
 const renderAuthentication = ({ services: { user } }: EarlierContext): Html =>
   html`<p>
       ${fillHtml(
-        'The password of the user {user} on the server protects these pages and the API. Change it there with {command}.',
+        'Log in to these pages and the API with the password of the user {user} on this server. Change it there with {command}.',
         {
           user: html`<code>${printable(user)}</code>`,
           command: html`<code>passwd ${printable(user)}</code>`,
@@ -339,10 +339,10 @@ const renderAuthentication = ({ services: { user } }: EarlierContext): Html =>
       )}
     </p>
     <p>
-      ${fillHtml('A session ends after seven days without use. Deleting {file} in the state directory ends all sessions.', { file: html`<code>session-secret</code>` })}
+      ${fillHtml('A session ends after seven days without use. To end all sessions, delete {file} in the state folder.', { file: html`<code>session-secret</code>` })}
     </p>
     <p class="dim">
-      ${'Boot scripts, boot files and images are open to everyone who can reach this server, because booting machines cannot log in.'}
+      ${'Boot scripts, boot files and images are open to anyone who can reach this server, because booting machines cannot log in.'}
     </p>`
 
 const NAV: readonly NavLink[] = [
@@ -378,7 +378,7 @@ interface LinePagesOptions {
   readonly version: string
   readonly assets: Assets
   readonly services: EarlierServices
-  readonly runs: Pick<Runs, 'findRunning' | 'listRunning'>
+  readonly runs: Pick<Runs, 'findRunning' | 'findWritten' | 'listRunning'>
   now(): Date
 }
 
@@ -390,6 +390,7 @@ export function createLinePages(options: LinePagesOptions) {
     ...options,
     nav: NAV,
     login: {
+      about: `${hostname()}, earlier line`,
       label: `Password of ${printable(user)}`,
       help: fillHtml(
         'It is the password of the user {user} on the server. An administrator of that system sets a new one with {command}.',
@@ -409,7 +410,7 @@ function createTable(
   { services, runs, now }: LinePagesOptions,
   clock: () => Clock,
 ): ChannelViews<Machine> {
-  const sources = { findRun: runs.findRunning, workflows: services.workflows.runs, now }
+  const sources = { runs, workflows: services.workflows.runs, now }
   const view = (machine: Machine) => viewMachine(machine, sources)
   return {
     match: createMatch({ context: createContext(runs, now), view, now }),

@@ -1,5 +1,6 @@
 /** A machine as pages show it: its record, its state, and its flash that is under way. */
-import type { Run } from '#engine/inventory/rules/run.ts'
+import type { Run, RunDisk } from '#engine/inventory/rules/run.ts'
+import type { Runs } from '#fleet/run/runs.ts'
 import type { Workflows } from '../assembly/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
 import { decideState, type StateView } from '../rules/state.ts'
@@ -16,20 +17,24 @@ export interface StatedMachine {
   readonly machine: Machine
   readonly view: StateView
   readonly run: Run | null
+  /** The one that is being flashed, else the last one; null: unknown. */
+  readonly disk: Pick<RunDisk, 'model' | 'serial' | 'path'> | null
 }
 
 interface StateSources {
-  findRun(mac: string): Run | null
+  readonly runs: Pick<Runs, 'findRunning' | 'findWritten'>
   readonly workflows: Pick<Workflows['runs'], 'list'>
   now(): Date
 }
 
 export function viewMachine(machine: Machine, sources: StateSources): StatedMachine {
-  const { findRun, workflows, now } = sources
-  const run = findRun(machine.mac)
+  const { runs, workflows, now } = sources
+  const run = runs.findRunning(machine.mac)
+  const written = runs.findWritten(machine.mac)
+  const disk = run?.disk ?? (written && { ...written, path: null })
   const hasFailed = machine.last_workflow_status === 'failed'
   const workflowError = hasFailed ? (workflows.list(machine.mac)[0]?.error ?? null) : null
-  return { machine, run, view: decideState(machine, { run, workflowError, now: now() }) }
+  return { machine, run, disk, view: decideState(machine, { run, workflowError, now: now() }) }
 }
 
 export const viewOf = (
@@ -37,7 +42,7 @@ export const viewOf = (
   machine: Machine,
 ): StatedMachine =>
   viewMachine(machine, {
-    findRun: site.runs.findRunning,
+    runs: site.runs,
     workflows: services.workflows.runs,
     now: () => clock().now,
   })

@@ -90,7 +90,7 @@ function renderNow(context: EarlierContext, machine: Machine): Html {
 function renderOrder(machine: Machine): Content {
   if (!isArmed(machine) || machine.image === null) return null
   return html`<p>
-    <strong><bdi>${printable(machine.image)}</bdi></strong> → Its only suitable disk
+    <strong><bdi>${printable(machine.image)}</bdi></strong> → its only suitable disk
   </p>`
 }
 
@@ -106,10 +106,10 @@ function renderWarnings(
     image !== null && !images.includes(image)
       ? `${printable(image)} is not in the image folder, so the flash cannot start.`
       : null,
-    missing === null ? null : `The mode ${provisioning_mode} needs ${missing}: add it below.`,
+    missing === null ? null : `${provisioning_mode} needs ${missing}. Add it below.`,
     disarmed_at === null
       ? null
-      : 'An older state of the server was restored, so this machine is not flashed. Save the policy Flash at every network boot to flash it again.',
+      : 'A backup of the server was restored, so this machine is disarmed. To arm it, save the policy Flash at every network boot.',
   ]
   return warnings.map((text) => (text === null ? null : banner('needs-you', text)))
 }
@@ -122,8 +122,15 @@ const POLICIES = {
   },
   tui: {
     title: 'Ask at the machine',
-    text: 'Starts the live system with its menu for the person in front of it.',
+    text: 'Starts the live system, whose menu asks the person at the machine.',
   },
+} as const
+
+const AFTER = {
+  none: 'Nothing more',
+  'cloud-init': 'Set it up with cloud-init',
+  cijoe: 'Run a workflow in the live system (cijoe)',
+  'cijoe-online': 'Run a workflow from this server (cijoe-online)',
 } as const
 
 const renderForm = (machine: Machine, images: readonly string[]): Html =>
@@ -140,7 +147,7 @@ const renderForm = (machine: Machine, images: readonly string[]): Html =>
       label: 'Image',
       value: machine.image ?? '',
       options: [
-        { value: '', text: 'none' },
+        { value: '', text: 'None' },
         ...[...new Set([...images, ...(machine.image === null ? [] : [machine.image])])].map(
           (name) => ({ value: name, text: printable(name) }),
         ),
@@ -150,23 +157,23 @@ const renderForm = (machine: Machine, images: readonly string[]): Html =>
       name: 'provisioning_mode',
       label: 'After the flash',
       value: machine.provisioning_mode,
-      options: MACHINE_PROVISIONING.map((value) => ({ value, text: value })),
-      hint: 'cijoe needs a live system that has cijoe; cijoe-online runs from this server.',
+      options: MACHINE_PROVISIONING.map((value) => ({ value, text: AFTER[value] })),
+      hint: 'Workflows are run by cijoe, which must be installed where they run.',
     })}
     ${textField({
       name: 'hostname',
       label: 'Host name',
       value: machine.hostname ?? '',
       maxLength: 253,
-      hint: 'Where the machine answers once it is flashed.',
+      hint: 'The name or address of the flashed system, if you know it.',
     })}
     ${textField({
       name: 'cijoe_workflow_ref',
-      label: 'cijoe workflow on this server',
+      label: 'Workflow on this server',
       value: machine.cijoe_workflow_ref ?? '',
       maxLength: 1024,
       mono: true,
-      hint: 'An absolute path; for cijoe-online.',
+      hint: 'Its absolute path, for a workflow that runs from this server.',
     })}
     <button class="primary">Save</button>
   </form>`
@@ -180,7 +187,7 @@ function renderFacts(context: EarlierContext, machine: Machine): Html {
       ['MAC', copyable(mac)],
       ['Address', ip === null ? null : copyable(ip)],
       ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
-      ['Discovered', renderTime(machine.discovered_at, clock, 'added manually')],
+      ['Discovered', renderTime(machine.discovered_at, clock, 'added by hand')],
       ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
     ]),
   })

@@ -35,7 +35,7 @@ export function decideState(
       : {
           state: 'running',
           is: 'Being flashed.',
-          next: 'Nothing to do: it reports when it is done.',
+          next: 'Nothing to do. The result appears here.',
         }
   }
   return (
@@ -47,8 +47,8 @@ export function decideState(
 
 const NEXT_BOOT = {
   local: 'Its next network boot starts its own disk.',
-  flash: 'Its next network boot erases its disk and flashes it.',
-  tui: 'Its next network boot asks the person in front of it.',
+  flash: 'Its next network boot erases the disk and flashes it.',
+  tui: 'Its next network boot asks the person at the machine.',
 } as const
 
 function decideTrouble(machine: Machine): StateView | null {
@@ -56,8 +56,8 @@ function decideTrouble(machine: Machine): StateView | null {
   if (isHeldBack(machine))
     return {
       state: 'needs-you',
-      is: 'A flash of it never reported its end, and an older state of the server was restored since; the disk may be half written.',
-      next: 'Its next network boot asks the person in front of it. Save its policy again once you know what is on the disk.',
+      is: 'The disk may be half written: its last flash reported no end, and a backup of the server was restored since.',
+      next: 'Its next network boot asks the person at the machine. Save its policy again once you know what is on the disk.',
     }
   // A newer offer of a flash replaces the failure.
   if (failure !== null && !(offered_at !== null && offered_at > failure.at)) {
@@ -74,14 +74,14 @@ function decideTrouble(machine: Machine): StateView | null {
     return {
       state: 'needs-you',
       is: 'Set to be flashed, but no image is assigned.',
-      next: 'Assign one. Until then it boots its own disk.',
+      next: 'It boots its own disk until you assign one.',
     }
   return disarmed_at === null
     ? null
     : {
         state: 'needs-you',
-        is: 'Not armed: an older state of the server was restored.',
-        next: 'Save the policy Flash at every network boot to flash it. Until then it boots its own disk.',
+        is: 'Disarmed: a backup of the server was restored.',
+        next: 'It boots its own disk. To flash it, save the policy Flash at every network boot.',
       }
 }
 
@@ -97,14 +97,14 @@ function decideWorkflow(machine: Machine, error: string | null): StateView | nul
     return {
       state: 'running',
       is: 'Flashed; its workflow is running.',
-      next: 'Nothing to do: the server notes how it ends.',
+      next: 'Nothing to do. The result appears here.',
     }
   if (status !== 'failed') return null
   const is =
     error === null
       ? 'Flashed, but its workflow failed.'
       : `Flashed, but its workflow failed: ${error}.`
-  return { state: 'failed', is, next: 'The log of the run says more.' }
+  return { state: 'failed', is, next: 'Open its log below.' }
 }
 
 export function isOverdue({ sent, offered_at: offered }: Machine, now: Date): boolean {
@@ -117,17 +117,22 @@ function decideArmed(machine: Machine, now: Date): StateView {
     return isOverdue(machine, now)
       ? {
           state: 'needs-you',
-          is: 'Started to flash more than two hours ago and has not reported the end; the disk may be half written.',
+          is: 'The flash began more than two hours ago and has not reported its end. The disk may be half written.',
           next: 'If it boots from the network again, it is flashed again.',
         }
       : {
           state: 'running',
-          is: 'Started to flash and has not reported the end.',
+          is: 'The flash has begun and not reported its end.',
           next: 'If it boots from the network again, it is flashed again.',
         }
   }
   return wasJustFlashed(machine)
-    ? { state: 'done', is: nameEnd(machine), next: NEXT_BOOT.flash }
+    ? {
+        state: 'done',
+        word: 'done, armed again',
+        is: `${nameEnd(machine)} ${NEXT_BOOT.flash}`,
+        next: 'To keep what is on the disk, save the policy Boot its own disk.',
+      }
     : { state: 'armed', is: 'Ready to be flashed.', next: NEXT_BOOT.flash }
 }
 
@@ -135,13 +140,13 @@ const nameEnd = ({ last_workflow_status: status }: Machine): string =>
   status === 'success' ? 'Flashed, and its workflow succeeded.' : 'Flashed.'
 
 const DISCOVERED = {
-  local: 'Discovered, no image assigned; it boots its own disk.',
-  tui: 'Discovered, no image assigned; it asks the person in front of it.',
+  local: 'New machine without an image. It boots its own disk.',
+  tui: 'New machine without an image. It asks the person at the machine.',
 } as const
 
 const WORDS = { local: 'boots its disk', tui: 'asks' } as const
 
-const ASSIGN = 'Assign an image and save the policy Flash at every network boot to flash it.'
+const ASSIGN = 'To flash it, assign an image and save the policy Flash at every network boot.'
 
 function decideIdle(machine: Machine): StateView {
   const { boot_policy: policy, armed_by, last_flashed_at } = machine

@@ -178,11 +178,12 @@ const CAPTURE_PHASES = { ...PHASES, write: 'capturing' }
 
 const phasesOf = ({ mode }: Run) => (mode === 'capture' ? CAPTURE_PHASES : PHASES)
 
-export const shortDisk = ({ model, serial, path }: RunDisk): string =>
+type DiskNames = Pick<RunDisk, 'model' | 'serial' | 'path'>
+
+export const shortDisk = ({ model, serial, path }: DiskNames): string =>
   printable(model?.trim() || serial || path || 'a disk')
 
-export const nameDisk = (disk: RunDisk): string => {
-  const { model, serial, path } = disk
+export const nameDisk = ({ model, serial, path }: DiskNames): string => {
   const names = [...new Set([model?.trim(), serial, path].filter(Boolean))]
   return printable(names.join(', ') || 'a disk')
 }

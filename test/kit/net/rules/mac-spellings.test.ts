@@ -10,7 +10,7 @@ import { createStateFolder, macOf, noteOf } from '#test/support/server/state.ts'
 const test = suite('spellings of a MAC address')
 /** Nothing is flashed, and no workflow has run. */
 const NOTHING = {
-  findRun: () => null,
+  runs: { findRunning: () => null, findWritten: () => null },
   workflows: { list: () => [] },
   now: () => new Date(),
 }

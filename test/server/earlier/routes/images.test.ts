@@ -530,7 +530,7 @@ test('without a site, with a bad tag, or without a session nothing is fetched', 
   const ask = await server.operator()
   assert.match(
     await (await ask('/ui/boot')).text(),
-    /Nothing can be fetched: no release site is set/,
+    /To fetch releases, set <a href="\/ui\/settings#releases\.base_url">Release site</,
   )
   for (const tag of ['../evil', 'a b', 'latest']) {
     const answer = await ask('/ui/boot/fetch-release', post(tag))
