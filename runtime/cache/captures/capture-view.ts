@@ -29,9 +29,7 @@ export const renderCaptures = (captures: readonly Capture[], clock: Clock): Cont
     : card({
         title: 'Captured images',
         id: 'captures',
-        body: html`<p class="dim">
-            Images of machines’ disks. They are offered after you have accepted them.
-          </p>
+        body: html`<p class="dim">Images captured from machines. Accept one to offer it.</p>
           <ul class="rows">
             ${captures.map((capture) => renderItem(capture, clock))}
           </ul>`,
@@ -40,7 +38,7 @@ export const renderCaptures = (captures: readonly Capture[], clock: Clock): Cont
 const CAPTURE_STATES = {
   receiving: 'uploading',
   verifying: 'being verified',
-  waiting: 'waiting for you',
+  waiting: 'waiting for review',
 } as const
 
 const renderItem = (capture: Capture, clock: Clock): Html =>
@@ -104,7 +102,7 @@ const renderWarnings = ({ end }: Capture): Content =>
     ? null
     : card({
         title: 'In this image',
-        body: html`<p class="dim">Machines that are flashed with it share what is listed here.</p>
+        body: html`<p class="dim">All machines flashed with this image will share:</p>
           <ul class="rows">
             ${end.warnings.map((warning) => html`<li><bdi>${warning}</bdi></li>`)}
           </ul>`,
@@ -113,7 +111,7 @@ const renderWarnings = ({ end }: Capture): Content =>
 const renderDecision = ({ capture, typed }: CaptureView): Html =>
   html`${
       capture.end === null
-        ? banner('ready', 'It can be accepted once it is complete and verified.')
+        ? banner('ready', 'You can accept it once it is complete and verified.')
         : card({
             title: 'Accept',
             body: html`<form method="post" action="${CAPTURE_PAGE}/accept">
@@ -126,7 +124,7 @@ const renderDecision = ({ capture, typed }: CaptureView): Html =>
                 error: typed?.error ?? null,
                 required: true,
               })}
-              <button class="primary">Accept and offer it</button>
+              <button class="primary">Accept</button>
             </form>`,
           })
     }

@@ -16,6 +16,7 @@ import {
   card,
   copyable,
   emptyState,
+  factList,
   progress,
   renderBytes,
   tag,
@@ -65,12 +66,11 @@ const renderAddCard = (form: AddForm, folder: string, isFirst: boolean): Html =>
   card({
     title: isFirst ? 'No images yet: add the first one' : 'Add an image',
     id: 'add',
-    body: html`${isFirst ? html`<p>Machines are flashed with images from this page.</p>` : null}
-    ${renderWays([
+    body: renderWays([
       ['From an address', renderAddressForm(form)],
       ['From your computer', renderUpload()],
       ['Copy it into the folder', renderCopy(folder)],
-    ])}`,
+    ]),
   })
 
 const renderCopy = (folder: string): Html =>
@@ -81,7 +81,7 @@ const renderCopy = (folder: string): Html =>
       'A command that copies an image',
     )}
     <p class="hint">
-      ${fillHtml('A file is offered a few seconds after it is complete. A {sums} file beside it is checked.', { sums: html`<code>.sha256</code>` })}
+      ${fillHtml('The image appears here a few seconds after the copy ends. It is verified if a {sums} file lies beside it.', { sums: html`<code>.sha256</code>` })}
     </p>`
 
 const renderAddressForm = (form: AddForm): Html =>
@@ -93,7 +93,7 @@ const renderAddressForm = (form: AddForm): Html =>
       required: true,
       mono: true,
       placeholder: 'https://…/debian-13.img.zst',
-      hint: 'Of an image, or of a catalog (.toml, oras://…/catalog:tag) to add all its images.',
+      hint: 'An image, or a catalog of images (.toml, oras://…/catalog:tag).',
     })}
     ${renderDetails(form)}
     <button class="primary">Add and download</button>
@@ -119,13 +119,13 @@ function renderDetails(form: AddForm): Html {
       ...typed(form, 'index_sha256'),
       label: 'SHA-256 of the frame index',
       mono: true,
-      hint: 'Only for an .img.zst in frames, beside the SHA-256 of the file. The cache finds it by itself once the image is downloaded.',
+      hint: 'Only for an .img.zst in frames. Leave empty: the cache computes it after the download.',
     })}
     ${checkField({
       name: 'any_content',
-      label: 'Offer it whatever it looks like',
+      label: 'Offer it even if it does not look like a disk image',
       checked: form.values['any_content'] === '1',
-      hint: 'A file that looks like something else than a disk image, such as a web page or text, is not offered otherwise.',
+      hint: 'Otherwise a web page, a text or an archive is refused.',
     })}
   </details>`
 }
@@ -143,7 +143,7 @@ const renderUpload = (): Html =>
     id: 'image-file',
     label: 'Image file',
     hint: fill(
-      'A raw image ({raw}), also compressed ({compressed}), or {others}. An upload that is interrupted continues where it stopped.',
+      'A raw image ({raw}), also compressed ({compressed}), or {others}. If an upload is interrupted, select the file again to continue.',
       ENDINGS,
     ),
     // Browsers look only at what follows the last dot.
@@ -159,7 +159,7 @@ const renderUpload = (): Html =>
     </details>`,
     button: 'Upload',
     unscripted:
-      'Uploading here needs JavaScript. Without it, copy the file into the folder, or add it from an address.',
+      'Uploading here needs JavaScript. Without it, copy the file into the folder or add it from an address.',
   })
 
 const quote = (path: string): string =>
@@ -244,7 +244,6 @@ export type ServerLink = (path: string) => string | null
 const MESSAGES = {
   failed: 'Nothing was added: {errors}. {link}',
   form: 'Back to the form',
-  added: 'Downloading {name}. You can leave this page.',
   uploaded: '{name} was uploaded.',
   removed: '{name} was removed.',
   accepted: '{name} was accepted.',
@@ -276,7 +275,7 @@ export function messagesOf(
 
 function messageOf(query: URLSearchParams, serverLink: ServerLink): Content {
   const next = renderNext(serverLink)
-  for (const what of ['added', 'uploaded', 'accepted', 'removed', 'rejected'] as const) {
+  for (const what of ['uploaded', 'accepted', 'removed', 'rejected'] as const) {
     const name = query.get(what)?.slice(0, MAX_LENGTH)
     if (!name) continue
     const words = fillHtml(MESSAGES[what], { name: html`<strong>${name}</strong>` })
@@ -309,6 +308,23 @@ function renderListed(listed: number, query: URLSearchParams): string {
     .join('; ')
 }
 
+/** A failure has its reason in the row. */
+const ADDED = {
+  ready: 'Downloaded {name}.',
+  failed: '{name} was not downloaded.',
+  others: 'Downloading {name}. You can leave this page.',
+} as const
+
+/** Follows the download. */
+function renderAdded({ added, rows, serverLink }: ImagesView): Content {
+  const row = rows.find(({ entry }) => entry.name === added)
+  if (row === undefined) return null
+  const name = html`<a href="#${idOf(row)}"><strong>${added}</strong></a>`
+  if (row.state === 'failed') return banner('failed', fillHtml(ADDED.failed, { name }))
+  const words = fillHtml(isHere(row) ? ADDED.ready : ADDED.others, { name })
+  return banner(isHere(row) ? 'done' : 'ready', html`${words} ${renderNext(serverLink)}`)
+}
+
 interface ImagesView {
   readonly rows: readonly CacheRow[]
   readonly uploads: readonly Upload[]
@@ -319,19 +335,22 @@ interface ImagesView {
   readonly form: AddForm
   readonly serverLink: ServerLink
   readonly query: ListQuery
+  /** The image that was added just now; null: none. */
+  readonly added: string | null
 }
 
 export function renderImages(view: ImagesView): Html {
-  const { rows, captures, folder, form, clock, query } = view
+  const { rows, captures, folder, form, clock, query, added } = view
+  const here = address(HOME, { ...query, added })
   const isBusy =
     rows.some(({ state, download }) => isMoving(state) || download !== null) ||
     captures.some(({ status }) => status !== 'waiting')
   return html`${rows.length === 0 ? null : renderFilters(view)}
-    <div class="stack" ${refreshEvery('images', address(HOME, query), isBusy ? 1 : 10)}>
-      ${renderCaptures(captures, clock)} ${renderSpace(view)} ${renderUploads(view)}
-      ${rows.length === 0 ? null : renderList(view)}
+    <div class="stack" ${refreshEvery('images', here, isBusy ? 1 : 10)}>
+      ${renderAdded(view)} ${renderCaptures(captures, clock)} ${renderSpace(view)}
+      ${renderUploads(view)} ${rows.length === 0 ? null : renderList(view)}
       <noscript
-        ><p><a href="${address(HOME, query)}">Reload</a> to update the progress.</p></noscript
+        ><p><a href="${here}">Reload</a> to update the progress.</p></noscript
       >
     </div>
     ${renderAddCard(form, folder, rows.length === 0)}`
@@ -340,10 +359,10 @@ export function renderImages(view: ImagesView): Html {
 const IMAGE_STATES = {
   ready: 'ready',
   receiving: 'downloading',
-  queued: 'waiting',
+  queued: 'queued',
   checking: 'checking',
   failed: 'failed',
-  absent: 'not here',
+  absent: 'not downloaded',
 } as const
 
 /** Outside of what reloads itself, so that nobody loses what is being typed. */
@@ -385,7 +404,6 @@ function renderList(view: ImagesView): Html {
       { key: 'name', title: 'Name' },
       { ...numberColumn('Size'), key: '-size' },
       { key: '-added', title: 'Added', className: 'added' },
-      { title: 'SHA-256', className: 'digest' },
       { key: '-uses', title: 'Used by', className: 'uses' },
       { ...ACTIONS, className: 'acts' },
     ],
@@ -398,17 +416,20 @@ const isMoving = (state: ImageState) => ['receiving', 'queued', 'checking'].incl
 function renderSpace({ rows, space }: ImagesView): Content {
   const { storedBytes, maxBytes, freeBytes } = space
   if (rows.length === 0) return null
-  const limit = maxBytes === 0 ? storedBytes + freeBytes : maxBytes
-  const used = `${renderPartOf(storedBytes, limit)} used by downloads`
-  const disk = `${renderSize(freeBytes)} free on the disk.`
-  const rule =
-    maxBytes === 0
-      ? 'Images are only removed by hand.'
-      : 'When space runs out, the least recently used images are removed, except those in use by machines.'
+  const here = rows.reduce((sum, row) => sum + (isHere(row) ? (row.entry.size_bytes ?? 0) : 0), 0)
+  const words = `${renderSize(here)} of images. ${renderSize(freeBytes)} free.`
+  if (maxBytes === 0) return html`<p class="dim">${words}</p>`
+  const used = `${renderPartOf(storedBytes, maxBytes)} used by downloads`
   return html`<div class="row">
-    ${progress(storedBytes, limit, used)}<span class="dim">${disk} ${rule}</span>
+    <span class="dim">${words}</span> ${progress(storedBytes, maxBytes, used)}
+    <span class="dim"
+      >When it is full, the least recently used downloads are removed, except those in use by
+      machines.</span
+    >
   </div>`
 }
+
+const isHere = ({ state }: CacheRow): boolean => state === 'ready'
 
 /** A browser that uploads sends a part every few seconds. */
 const QUIET_MS = 15_000
@@ -422,7 +443,7 @@ function renderUploads({ uploads, clock }: ImagesView): Content {
   return card({
     title: 'Unfinished uploads',
     body: html`<p class="dim">
-        To continue one, select the same file below. Uploads are removed after a day.
+        Select the same file below to continue. Unfinished uploads are removed after a day.
       </p>
       <ul class="rows">
         ${quiet.map(
@@ -458,49 +479,43 @@ const TONES: Readonly<Record<ImageState, Tone>> = {
 }
 
 function renderRow(row: CacheRow, view: ImagesView): Html {
-  const { entry, state, error, addedAt } = row
-  return html`<tr id="image-${Buffer.from(entry.name).toString('hex')}">
+  const { entry, state, error, addedAt, movedAt } = row
+  return html`<tr id="${idOf(row)}">
     <td>${badge(TONES[state], IMAGE_STATES[state])}</td>
     <th scope="row">
       <bdi class="image-name">${entry.name}</bdi>
       <p class="dim small">
         ${entry.format === null ? null : tag(entry.format)}
-        ${entry.arch === null ? null : tag(entry.arch)} ${renderOrigin(row, view.clock)}
+        ${entry.arch === null ? null : tag(entry.arch)}
+        ${movedAt === null ? null : badge('needs-you', 'newer at its source')}
       </p>
-      ${renderUpstream(row, view.clock)}
-      ${error === null ? null : html`<p class="error">${error}</p>`}
+      ${error === null ? null : html`<p class="error">${error}</p>`} ${renderMore(row, view.clock)}
     </th>
     <td class="number" data-label="Size">${renderProgress(row)}</td>
     <td class="nowrap" data-label="Added">
       ${addedAt === null ? null : renderTime(addedAt, view.clock)}
     </td>
-    <td data-label="SHA-256">${renderDigest(entry.sha256)}</td>
     <td class="nowrap" data-label="Used by">${renderUses(row, view)}</td>
     <td><div class="row">${renderActions(row)}</div></td>
   </tr>`
 }
 
-function renderOrigin({ state, kind, usedAt }: CacheRow, clock: Clock): Content {
-  if (state !== 'ready') return null
-  if (kind === 'file') return 'in the folder'
-  if (usedAt === null) return 'downloaded'
-  return html`downloaded, last used ${renderTime(new Date(usedAt).toISOString(), clock)}`
-}
+const idOf = ({ entry }: CacheRow): string => `image-${Buffer.from(entry.name).toString('hex')}`
 
-function renderUpstream({ lookedAt, movedAt }: CacheRow, clock: Clock): Content {
-  if (lookedAt === null) return null
-  const looked = html`source looked at ${renderTime(lookedAt, clock)}`
-  if (movedAt === null) return html`<p class="dim small">${looked}</p>`
-  const seen = html`seen ${renderTime(movedAt, clock)}`
-  return html`<p class="dim small">
-    ${badge('needs-you', 'newer at its source')} ${seen}, ${looked}
-  </p>`
+function renderMore({ entry, kind, usedAt, lookedAt, movedAt }: CacheRow, clock: Clock): Content {
+  const facts: readonly (readonly [string, Content])[] = [
+    ['SHA-256', entry.sha256 === null ? null : copyable(entry.sha256)],
+    ['Source', kind === 'file' ? null : copyable(entry.src)],
+    ['Last used', usedAt === null ? null : renderTime(new Date(usedAt).toISOString(), clock)],
+    ['Source checked', lookedAt === null ? null : renderTime(lookedAt, clock)],
+    ['Newer version seen', movedAt === null ? null : renderTime(movedAt, clock)],
+  ]
+  if (facts.every(([, value]) => value === null)) return null
+  return html`<details class="small">
+    <summary>Details</summary>
+    ${factList(facts)}
+  </details>`
 }
-
-const renderDigest = (sha256: string | null): Content =>
-  sha256 === null
-    ? null
-    : copyable(sha256, html`<span title="${sha256}">${sha256.slice(0, 12)}</span>`)
 
 /** Null: no server has reported its machines. */
 function renderUses({ entry, isPinned, machines }: CacheRow, { serverLink }: ImagesView): Content {

@@ -120,6 +120,7 @@ async function showImages(
       form,
       serverLink,
       query: readListQuery(event.url.searchParams, ['q', 'state', 'sort'], 300),
+      added: event.url.searchParams.get('added'),
     }),
   })
   return page(body, status)
