@@ -84,13 +84,13 @@ function configuredTokens(config: CacheConfig): readonly string[] {
 function announce(
   { stdout }: ProcessEnvironment,
   urls: readonly string[],
-  { folder, password }: ReturnType<typeof decidePaths>,
+  { folder }: ReturnType<typeof decidePaths>,
   generated: string | null,
 ): void {
-  for (const url of urls) stdout.write(`Images: ${url}ui\n`)
-  stdout.write(`Folder: ${folder}\n`)
+  for (const url of urls) stdout.write(`Images:   ${url}ui\n`)
+  stdout.write(`Folder:   ${folder}\n`)
   if (generated === null) return
   // Not into the log, which is kept and read by others.
   stdout.write(`Password: ${generated}\n`)
-  stdout.write(`  Generated now and not shown again; its hash is in ${password}.\n`)
+  stdout.write('          shown only this once; flasher-web password sets another\n')
 }

@@ -82,7 +82,7 @@ const GRACE_MS = 8000
 
 /** Resolves to the exit code once it is asked to end. A Fault where it cannot listen. */
 export async function runServer(
-  environment: Pick<ProcessEnvironment, 'listen' | 'onHangup' | 'signal'>,
+  environment: Pick<ProcessEnvironment, 'listen' | 'onHangup' | 'signal' | 'stdout'>,
   { app, config, log, settings, announce, endChannels, door: opened, divert }: ServerRun,
 ): Promise<number> {
   const entrance = createEntrance(app, log, divert)
@@ -92,7 +92,7 @@ export async function runServer(
   announce(listening)
   reloadOnHangup(environment, config, log, listening)
   await awaitEnding(environment.signal)
-  log.info('stopping: no new connections are accepted')
+  environment.stdout.write('Stopping.\n')
   endChannels?.()
   await door.close()
   return SUCCESS

@@ -447,7 +447,7 @@ export const createLinePages = (options: LinePagesOptions) =>
       about: hostname(),
       label: 'Administrator password',
       help: fillHtml(
-        'On the server, run {command} to set a new password; it also ends all sessions. The first start printed the initial password and where it is stored.',
+        'On the server, run {command} to set a new password. This ends all sessions. The first start printed the initial password.',
         { command: html`<code>flasher-web password</code>` },
       ),
     },

@@ -15,6 +15,7 @@ import {
 import { createMachineServer } from './server.ts'
 import type { openStandby } from './assembly/standby.ts'
 import { openState } from './assembly/state.ts'
+import { replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
 import type { Database } from '#fleet/state/database.ts'
 import { SUCCESS } from '#kit/terminal/command/rules/command.ts'
 import { openLog, runServer } from '#kit/program/listening.ts'
@@ -161,19 +162,18 @@ function announce(
 ): void {
   const folders = decideFolders(config)
   const lines = urls.map((url) => `Pages:    ${url}ui`)
+  if (cacheBeside !== null) {
+    const host = new URL(urls[0] ?? cacheBeside).hostname
+    const images = new URL('ui', replaceLoopback(cacheBeside, host))
+    lines.push(`Images:   ${images.href}, or copy them into ${folders.cache}`)
+  }
   if (generated !== null) {
     lines.push(
       `Password: ${generated}`,
-      `          made now and not shown again; its hash is in ${folders.password}`,
-      '          (flasher-web password sets another)',
+      `          shown only this once; flasher-web password sets another`,
     )
   }
   for (const text of liveSystems) lines.push(`Live:     ${text}`)
-  if (cacheBeside !== null) {
-    lines.push(
-      `Images:   copy them into ${folders.cache}, or add them at ${cacheBeside}`,
-      'Next:     log in; the checklist there says what is missing, down to the DHCP lines',
-    )
-  }
+  if (cacheBeside !== null) lines.push('Next:     log in; the dashboard lists what is missing')
   stdout.write(`${lines.join('\n')}\n`)
 }
