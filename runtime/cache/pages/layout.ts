@@ -1,5 +1,4 @@
 /** The frame of the cache's pages, with the server's links, and its login and error pages. */
-import { hostname } from 'node:os'
 import type { H3Event } from 'h3'
 import type { Assets } from '#kit/web/answers/assets.ts'
 import { boundsOf, callerOf, peerOf } from '#kit/web/answers/caller.ts'
@@ -83,7 +82,7 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
       renderLoginPage(layout, {
         ...view,
         heading: 'flasher',
-        about: `${hostname()}, image cache`,
+        what: 'image cache',
         label: 'Password',
         help: fillHtml(
           'Run {command} on the server to set a new password. The cache uses the password of flasher-web when both run on the same machine.',

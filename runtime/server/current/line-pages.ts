@@ -1,5 +1,4 @@
 /** Current line: its pages, its navigation and its machines table. */
-import { hostname } from 'node:os'
 import { fillHtml, html, type Content, type Html, address } from '#kit/web/ui/html.ts'
 import { SECTIONS, SECTION_KEYS, MAX_FIND, IMAGES } from '#kit/web/ui/layout.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
@@ -444,7 +443,6 @@ export const createLinePages = (options: LinePagesOptions) =>
     find: FIND_PATH,
     foot: renderCallsSwitch,
     login: {
-      about: hostname(),
       label: 'Administrator password',
       help: fillHtml(
         'On the server, run {command} to set a new password. This ends all sessions. The first start printed the initial password.',

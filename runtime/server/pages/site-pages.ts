@@ -30,7 +30,7 @@ interface PagesOptions<
   readonly find?: string
   /** What the line adds to the foot of its pages. */
   foot?(event: H3Event): Content
-  readonly login: { readonly label: string; readonly help: Content; readonly about: string }
+  readonly login: { readonly label: string; readonly help: Content; readonly what?: string }
   readonly table: ChannelViews<M>
   readonly services: Services
   /** For a caller's view of the site; absent: the same for everybody. */

@@ -1,4 +1,5 @@
 /** The pages that every web program shows beside its own: logging in, errors and documents. */
+import { hostname } from 'node:os'
 import type { H3Event } from 'h3'
 import type { ErrorView } from '../answers/caller.ts'
 import { attributes, type Content, fillHtml, html, type Html } from './html.ts'
@@ -71,8 +72,8 @@ export const renderTypedPage = (layout: PageLayout, form: TypedForm): string =>
 
 interface Login extends LoginView {
   readonly heading: string
-  /** What it is, and on which host. */
-  readonly about: string
+  /** Which server of ours it is; absent: the usual one. */
+  readonly what?: string
   readonly label: string
   /** How to set a new password. */
   readonly help: Content
@@ -83,7 +84,7 @@ export const renderLoginPage = (layout: PageLayout, view: Login): string =>
   layout.bare({
     title: 'Log in',
     body: html`<h1>${view.heading}</h1>
-      <p class="dim">${view.about}</p>
+      <p class="dim">${[hostname(), view.what].filter(Boolean).join(', ')}</p>
       ${view.ended === undefined ? null : banner('needs-you', view.ended === '' ? ENDED : KEPT)}
       ${view.provider === null ? null : renderProvider(view.provider, view)}
       ${view.names === 'nobody' ? null : renderPasswordForm(view)}`,

@@ -2,14 +2,7 @@
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import {
-  banner,
-  card,
-  copyBlock,
-  emptyState,
-  renderBytes,
-  tag,
-} from '#kit/web/ui/elements.ts'
+import { banner, card, copyBlock, emptyState, renderBytes, tag } from '#kit/web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html, address } from '#kit/web/ui/html.ts'
 import {
   readListQuery,

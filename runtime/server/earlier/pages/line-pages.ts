@@ -1,5 +1,4 @@
 /** Earlier line: its pages, its navigation and its machines table. */
-import { hostname } from 'node:os'
 import type { Runs } from '#fleet/run/runs.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
@@ -163,13 +162,13 @@ export function createMatch({ context, view, now }: SearchedFleet) {
 
 function describe({ machine, view }: StatedMachine): Description {
   const { mac, image, last_seen_ip: ip } = machine
-  const host = machine.hostname ?? ''
+  const hostname = machine.hostname ?? ''
   const times = timesOf(machine)
   return {
-    text: [...listSpellings(mac), host, image, ip, view.is].filter(Boolean).join(' '),
+    text: [...listSpellings(mac), hostname, image, ip, view.is].filter(Boolean).join(' '),
     fields: {
       mac: listSpellings(mac),
-      hostname: [host],
+      hostname: [hostname],
       state: listStateNames(view.state),
       policy: [machine.boot_policy],
       image: [image ?? ''],
@@ -185,7 +184,7 @@ function describe({ machine, view }: StatedMachine): Description {
     order: {
       ...times,
       state: urgencyOf(view.state),
-      name: host === '' ? `\uffff${mac}` : naturalKey(host),
+      name: hostname === '' ? `\uffff${mac}` : naturalKey(hostname),
       next: BOOT_POLICIES.indexOf(machine.boot_policy),
       image: image === null ? null : naturalKey(image),
     },
@@ -390,7 +389,7 @@ export function createLinePages(options: LinePagesOptions) {
     ...options,
     nav: NAV,
     login: {
-      about: `${hostname()}, earlier line`,
+      what: 'earlier line',
       label: `Password of ${printable(user)}`,
       help: fillHtml(
         'It is the password of the user {user} on the server. An administrator of that system sets a new one with {command}.',
