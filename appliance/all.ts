@@ -32,7 +32,7 @@ export const APPLIANCES: readonly Appliance[] = [
 export const NAMED_APPLIANCES: readonly Appliance[] = [
   {
     name: 'server',
-    says: 'the machine server as a disk of its own',
+    says: 'the machine server as a separate disk',
     shape: 'server',
     archs: ['x86_64'],
   },
@@ -86,7 +86,7 @@ export const NAMED_APPLIANCES: readonly Appliance[] = [
   },
   {
     name: 'server-rpi',
-    says: 'the machine server as a disk of its own, for Raspberry Pi and for UEFI on arm64',
+    says: 'the machine server as a separate disk, for Raspberry Pi and for UEFI on arm64',
     shape: 'server',
     archs: ['arm64'],
   },

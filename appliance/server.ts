@@ -1,4 +1,4 @@
-/** Names that the machine server as a disk of its own and its builder share. */
+/** Names that the machine server as a separate disk and its builder share. */
 
 /** Names in the partition table. A slot is named after the version in it; one without has `empty`. */
 export const SERVER_PARTITIONS = {

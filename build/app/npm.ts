@@ -48,7 +48,7 @@ async function findPackage(name: string, folder: string): Promise<string> {
 
 async function readPackage(folder: string) {
   const about = parseJson(await readFile(join(folder, 'package.json'), 'utf8'))
-  if (!isRecord(about)) throw new Error(`${folder} holds a package.json that is no JSON object`)
+  if (!isRecord(about)) throw new Error(`${folder} has a package.json that is not a JSON object`)
   const { version, license, dependencies } = about
   return {
     version: typeof version === 'string' ? version : '0',

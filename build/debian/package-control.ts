@@ -61,8 +61,8 @@ const FIELDS: Readonly<Record<DebianName, (version: string) => readonly string[]
     'Suggests: dnsmasq, ipmitool, ipxe, openssh-client, sudo',
     ...replaces(version),
     'Section: admin',
-    'Description: boots machines over the network and has them flashed',
-    ' flasher-web keeps machines, boots them over the network and has them flashed;',
+    'Description: boots machines over the network and flashes them',
+    ' flasher-web manages machines, boots them over the network and flashes them;',
     ' flasher-cache keeps the images.',
   ],
   'flasher-lab': (version) => [

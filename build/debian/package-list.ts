@@ -15,7 +15,7 @@ export function parseManifest(text: string): readonly DebianPackage[] {
   const manifest = parseJson(text)
   const rows = isRecord(manifest) ? manifest['packages'] : null
   if (!Array.isArray(rows))
-    throw new Error('this is no manifest of mkosi: its list of packages is missing')
+    throw new Error('this is not a manifest of mkosi: its list of packages is missing')
   return rows
     .flatMap((row: unknown) => {
       if (!isRecord(row)) return []

@@ -141,7 +141,7 @@ function observeEnds({ logs, server, machine, signal }: Watch) {
   void noteEnds()
   void noteServer()
   const describeServer = async () =>
-    new Error(`the server has ended:\n${await readTail(logs.serverLog)}`)
+    new Error(`the server has stopped:\n${await readTail(logs.serverLog)}`)
   return {
     async explain(thrown: unknown): Promise<null> {
       signal.throwIfAborted()

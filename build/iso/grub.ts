@@ -64,9 +64,9 @@ interface Entry {
 
 const ENTRIES: readonly Entry[] = [
   { title: 'Flasher', args: [] },
-  { title: 'Flasher, copied to memory: the stick may then be removed', args: ['flasher.toram=1'] },
+  { title: 'Flasher, copied to memory (you can then remove the stick)', args: ['flasher.toram=1'] },
   {
-    title: 'Flasher, plain graphics, all messages, a shell if it fails',
+    title: 'Flasher, troubleshooting (plain graphics, all messages, shell)',
     args: ['nomodeset', 'loglevel=7', 'systemd.show_status=1', 'flasher.onfail=shell'],
   },
 ]

@@ -17,5 +17,5 @@ export async function loadLine({ env, argv }: LineStart) {
   }
   const isAsking = argv.some((word) => ['--help', '-h', '--version'].includes(word))
   if (name === 'current' || isAsking) return import('#server/current/programs.ts')
-  throw new Error(`FLASHER_LINE=${name}: there is no such line; it is current or earlier`)
+  throw new Error(`FLASHER_LINE=${name} is unknown; it must be current or earlier`)
 }

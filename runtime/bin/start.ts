@@ -49,7 +49,7 @@ async function startCache({
 }: Parameters<StartCache>[0]): Promise<string | null> {
   const free = await findPort(host, port)
   if (free === null) {
-    log.note(`no free port for flasher-cache from ${port} on`)
+    log.note(`no free port for flasher-cache at or above ${port}`)
     return null
   }
   const flags = named.flatMap((path) => ['--config', path])
@@ -67,7 +67,7 @@ async function startCache({
   started.once('error', (error) => log.note(`flasher-cache: ${renderError(error)}`))
   started.once('exit', () => {
     if (!isEnding && !environment.signal.aborted) {
-      log.note('flasher-cache has ended')
+      log.note('flasher-cache has stopped')
     }
   })
   const url = renderOrigin(host, free)

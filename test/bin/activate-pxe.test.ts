@@ -204,7 +204,7 @@ test('the page activates and deactivates, by sudo and within the sandbox', async
   const failed = await post('/ui/settings/pxe-deactivate')
   assert.match(
     failed,
-    'PXE was not deactivated: dnsmasq did not start: Job for dnsmasq.service failed.',
+    'PXE is still active: dnsmasq did not start: Job for dnsmasq.service failed.',
   )
   assert.match(failed, 'Deactivate PXE')
 

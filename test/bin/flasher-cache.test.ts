@@ -130,7 +130,7 @@ test('says what is wrong with how it was called, or that no cache answers', asyn
     [['fly'], 2, /fly/],
     [['add'], 2, /URL/],
     [['add', 'x', '--sha256', 'short'], 2, /64 hexadecimal digits/],
-    [['list'], 1, /no cache answers at http:\/\/127\.0\.0\.1:9\n.*Start one/],
+    [['list'], 1, /no cache answers at http:\/\/127\.0\.0\.1:9\n.*Start "flasher-cache"/],
     [['--config', '/nonexistent.toml', 'list'], 2, /nonexistent/],
   ] as const
   for (const [argv, code, words] of rows) {
@@ -150,9 +150,9 @@ test('a configuration that is read again takes effect, or says what needs a rest
     process.kill(program.pid, 'SIGHUP')
     await until(() => program.said().includes(said))
   }
-  await reads('[cache]\ndir = "/elsewhere"\n', 'these need a restart: cache.dir')
+  await reads('[cache]\ndir = "/elsewhere"\n', 'restart to apply: cache.dir')
   await reads('[cache]\nmax_bytes = 1\n', 'configuration: cache.max_bytes changed')
-  await reads('[cache\n', 'the configuration stays as it was')
+  await reads('[cache\n', 'the configuration was not reloaded')
 })
 
 test.run()

@@ -81,7 +81,7 @@ test('takes the place of a database that is damaged', async () => {
   const damaged = Buffer.alloc(20_000, 'no database')
   await writeFile(home.at('state/state.db'), damaged)
   const bare = await home.run(['restore', fixture.bare])
-  assert.match(bare.stderr, /holds hardware alone, and .*state\.db is damaged/)
+  assert.match(bare.stderr, /has only hardware data, and .*state\.db is damaged/)
   assert.equal(await readFile(home.at('state/state.db')), damaged)
   const restored = await home.run(['restore', fixture.id])
   const archive = /kept as (state\.db\.damaged\.\S+\.bak)/.exec(restored.stdout)?.[1] ?? ''
@@ -112,7 +112,7 @@ test('explains what to do where there is nothing to choose, or nobody to ask', a
   assert.match((await dumb.waitFor(EXITED)).join('\n'), /missing: ID\|FILE[^]*exit code 2/)
   await using terminal = await open(home.env)
   const screen = (await terminal.waitFor(EXITED)).join('\n')
-  assert.match(screen, /there are no backups yet\n {2}"flasher-web backup" makes one/)
+  assert.match(screen, /there are no backups yet\n {2}Make one with "flasher-web backup"/)
   assert.match(screen, `${EXITED}1`)
 })
 
@@ -152,7 +152,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 async function arm(server: Awaited<ReturnType<typeof start>>) {
   await server.script()
   await server.json(`/machines/${MAC}`, 'PUT', ORDER)
-  assert.not.match(await server.script(), 'arms no machine')
+  assert.not.match(await server.script(), 'older state of the server was restored')
 }
 
 async function backUp(server: Awaited<ReturnType<typeof start>>): Promise<string> {
@@ -171,7 +171,7 @@ test('by page and by API: question, result, event and machine name it', async ()
   await arm(server)
   const id = await backUp(server)
   const question = await (await server.ask(`/ui/backups/${id}/restore`)).text()
-  assert.match(question, /neither flashed nor captured[^]*rack-1[^]*52:54:00:00:00:01/)
+  assert.match(question, /machine is disarmed[^]*rack-1[^]*52:54:00:00:00:01/)
   const confirm = /T(\d\d-\d\d)-/.exec(id)?.[1] ?? ''
   const posted = await server.ask(`/ui/backups/${id}/restore`, {
     method: 'POST',
@@ -179,7 +179,7 @@ test('by page and by API: question, result, event and machine name it', async ()
   })
   const result = await (await server.ask(posted.headers.get('location') ?? '')).text()
   assert.match(result, /not flashed or captured until[^]*rack-1/)
-  assert.match(await server.script(), 'arms no machine')
+  assert.match(await server.script(), 'older state of the server was restored')
   const { mode } = await server.json(`/pxe/${MAC}/plan`)
   assert.is(mode, 'exit')
   const { events } = await server.json('/events?kind=backup.restored')
@@ -187,10 +187,10 @@ test('by page and by API: question, result, event and machine name it', async ()
   assert.match(await (await server.ask(`/ui/machines/${MAC}`)).text(), 'do/flash')
 
   await server.json(`/machines/${MAC}/flash`, 'POST', {})
-  assert.not.match(await server.script(), 'arms no machine')
+  assert.not.match(await server.script(), 'older state of the server was restored')
   const restored = await server.json(`/workers/backups/${id}/restore`, 'POST')
   assert.equal(restored.disarmed, [{ mac: MAC, name: 'rack-1' }])
-  assert.match(await server.script(), 'arms no machine')
+  assert.match(await server.script(), 'older state of the server was restored')
 })
 
 test('by command: a backup and a file, with the names in its output', async () => {
@@ -205,9 +205,9 @@ test('by command: a backup and a file, with the names in its output', async () =
   for (const what of [id, home.at('older.db')]) {
     const { code, stdout } = await home.run(['restore', what])
     assert.is(code, 0)
-    assert.match(stdout.replaceAll(/\s+/g, ' '), 'Flash again on their pages): rack-1 (52:54')
+    assert.match(stdout.replaceAll(/\s+/g, ' '), 'Arm them again when you are ready: rack-1 (52:54')
     await using server = await start(home)
-    assert.match(await server.script(), 'arms no machine')
+    assert.match(await server.script(), 'older state of the server was restored')
     await server.json(`/machines/${MAC}/flash`, 'POST', {})
   }
 })
@@ -222,7 +222,11 @@ test('a state.db that is older than the counter beside it, or has none', async (
   await copyFile(path, home.at('older.db'))
   {
     await using server = await start(home)
-    assert.not.match(await server.script(), 'arms no machine', 'a restart keeps orders')
+    assert.not.match(
+      await server.script(),
+      'older state of the server was restored',
+      'a restart keeps orders',
+    )
     await server.ask(`/pxe/${MAC}/done`, { method: 'POST' })
   }
   const ways = [
@@ -232,7 +236,7 @@ test('a state.db that is older than the counter beside it, or has none', async (
   for (const change of ways) {
     await change()
     await using server = await start(home)
-    assert.match(await server.script(), 'arms no machine')
+    assert.match(await server.script(), 'older state of the server was restored')
     const { events } = await server.json('/events?kind=system.state.disarmed&limit=1')
     assert.equal(events[0].details.disarmed, [{ mac: MAC, name: 'rack-1' }])
     assert.match(events[0].summary, /changes\.json .*Flash again: rack-1/)

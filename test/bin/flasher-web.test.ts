@@ -159,7 +159,12 @@ test('what cannot be meant ends with code 2 and a line that names it', async () 
     [['--port', '80'], {}, 2, /unknown flag: --port/],
     [['sreve'], {}, 2, /unknown command: sreve; did you mean serve\?/],
     [['export'], {}, 2, /missing: DIR/],
-    [[], { FLASHER_LINE: 'later' }, 1, /FLASHER_LINE=later: .* it is current or earlier$/m],
+    [
+      [],
+      { FLASHER_LINE: 'later' },
+      1,
+      /FLASHER_LINE=later is unknown; it must be current or earlier$/m,
+    ],
     [
       [],
       { FLASHER_PATHS_STATE_DIR: home.at('type.toml') },
@@ -196,11 +201,11 @@ test('a configuration that is named counts whole, its password too', async () =>
     // Read again while it runs: the password counts at once, the port at the next start.
     await home.write('a.toml', `[server]\nport = 1\n[admin]\npassword = "another"\n`)
     server.child.kill('SIGHUP')
-    await server.saw('need a restart: server.port')
+    await server.saw('restart to apply: server.port')
     assert.is((await login(url, 'another')).status, 303)
     await home.write('a.toml', '[server\n')
     server.child.kill('SIGHUP')
-    await server.saw('the configuration stays as it was')
+    await server.saw('the configuration was not reloaded')
     assert.is((await login(url, 'another')).status, 303)
   } finally {
     server.child.kill('SIGTERM')

@@ -160,9 +160,9 @@ test('in words; a machine that is here stays as it is', async () => {
   const argv = ['import', '--from', 'earlier', earlier.folder]
   const { code, stdout } = await home.run([...argv, '--dry-run'], NOTHING)
   assert.is(code, 0)
-  assert.match(stdout, `${FIRST} (box-1)\n  not taken over: The boot policy flash`)
+  assert.match(stdout, `${FIRST} (box-1)\n  not imported: The boot policy flash`)
   assert.match(stdout, 'The image debian.img.zst: no image of that file name is in the catalog.')
-  assert.match(stdout, 'boot/flasher-live-x86_64.vmlinuz is set aside: its name holds no version')
+  assert.match(stdout, 'boot/flasher-live-x86_64.vmlinuz not imported: its name holds no version')
   assert.match(stdout, 'No images were matched: no cache service is set')
   assert.match(stdout, '3 machines would be added, 0 kept; nothing was changed')
 
@@ -172,7 +172,7 @@ test('in words; a machine that is here stays as it is', async () => {
   set.run('$.boot_mode', 'ipxe-exit', FIRST)
   const before = file.prepare('SELECT * FROM machines ORDER BY mac').all()
   const again = await home.run(argv, NOTHING)
-  assert.match(again.stdout, `${FIRST} (box-1) is here already, and is kept`)
+  assert.match(again.stdout, `${FIRST} (box-1) exists already and is kept`)
   assert.match(again.stdout, '0 machines added (as flasher-inventory), 3 kept')
   assert.equal(file.prepare('SELECT * FROM machines ORDER BY mac').all(), before)
   file.close()

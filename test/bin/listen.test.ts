@@ -107,7 +107,7 @@ test('pnpm start says that one thing, and nothing of the cache that it ended its
   const { code, stderr } = await home.run([], second, '', 'start.ts')
   assert.is(code, 1)
   assert.match(stderr, sentence('flasher-web', port))
-  assert.not.match(stderr, 'flasher-cache has ended')
+  assert.not.match(stderr, 'flasher-cache has stopped')
 })
 
 test('flasher-cache', async () => {

@@ -98,7 +98,7 @@ test('it is the one of the user who runs the server; any other is refused, and s
 })
 
 const REFUSED: readonly (readonly [string, string | null, RegExp])[] = [
-  ['an account without a password', '', /flasher-test has no password, so nobody could log in/],
+  ['an account without a password', '', /flasher-test has no password, so you could not log in/],
   ['a locked one', '!', /no password, or its password is locked.*passwd flasher-test/s],
   ['one whose password was never set', '*', /passwd flasher-test/],
   ['a user without an account', null, /has no account on this system/],

@@ -252,7 +252,7 @@ test('a server says what its machines are bound to, and that is kept', async () 
   const one = `${served.base}/catalog/entries/x`
   const refused = await send('DELETE', one)
   assert.is(refused.status, 409)
-  assert.match(Object(await refused.json()).detail, /machines are bound to x/)
+  assert.match(Object(await refused.json()).detail, /machines use x/)
   assert.is((await send('DELETE', `${one}?force=1`)).status, 204)
 })
 
@@ -332,7 +332,7 @@ test('a catalog manifest is added as a whole; what is there stays', async () => 
   assert.is(imported.flaws.length, 2)
   assert.match(
     imported.flaws.join('; '),
-    /taken: another image has that name.*file: src: a file is added/,
+    /taken: another image has that name.*file: src: to add a file, copy it/,
   )
 })
 

@@ -33,8 +33,8 @@ const FRAME = 4 << 20
 const IMAGE = Buffer.concat([makeContent(FRAME, 1), makeContent(FRAME, 2), makeContent(70_000, 3)])
 const { file: GOOD } = await packBuffer(IMAGE)
 const LIES: readonly (readonly [string, Buffer, RegExp])[] = [
-  ['zeros', callZeros(GOOD, 1), /frame 1 does not hold what its index says/],
-  ['image', changeImageDigest(GOOD), /does not hold the image that its index says/],
+  ['zeros', callZeros(GOOD, 1), /frame 1 does not match the index/],
+  ['image', changeImageDigest(GOOD), /does not match its index/],
   ['flags', changeFlags(GOOD, 0), /the entry of frame 0 in its index is wrong/],
 ]
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')

@@ -55,7 +55,7 @@ const FAULTS: readonly RegistryFault[] = [
   { name: 'refuses', words: /HTTP 403\) Set FLASHER_REGISTRY_HOST/, answer: status(403) },
   {
     name: 'limits the rate and does not stop to',
-    words: /HTTP 429\) The registry limits how often it is asked/,
+    words: /HTTP 429\) The registry limits requests/,
     answer: status(429, { 'retry-after': '0' }),
   },
   {
@@ -70,7 +70,7 @@ const FAULTS: readonly RegistryFault[] = [
   },
   {
     name: 'has collected the blob',
-    words: /its bytes sha256:[0-9a-f]{64} are gone: HTTP 404\) The registry has collected them/,
+    words: /its data sha256:[0-9a-f]{64} is not: HTTP 404\) The garbage collection/,
     answer: status(404, {}, isBlob),
   },
   {
@@ -178,7 +178,7 @@ function rowOf(cache: ImageCache) {
 async function checkSaid(base: string, seen: string | null) {
   const listing: unknown = await (await fetch(`${base}/catalog?all`)).json()
   const [state] = parseListing(listing).map((image) => renderListed(image, false).state)
-  assert.is(state, `ready, upstream moved on (seen ${seen})`)
+  assert.is(state, `ready, newer version at the source (seen ${seen})`)
   const offered: unknown = await (await fetch(`${base}/catalog`)).json()
   assert.is(Object(offered).entries[0].upstream_moved_at, seen)
   assert.is(Object(offered).entries[0].upstream_looked_at, undefined)

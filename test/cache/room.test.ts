@@ -311,7 +311,7 @@ test('what is no image, leads away or hides is not offered', async () => {
   await cache.scan()
   const rows = cache.rows().map(({ entry, state, error }) => [entry.name, state, error])
   assert.equal(rows, [
-    ['line\nend.img', 'failed', 'its name holds characters that no address can'],
+    ['line\nend.img', 'failed', 'its name has characters that an address cannot have'],
     ['rootfs.tar.gz', 'failed', 'a tarball cannot be flashed: extract it first'],
   ])
 })

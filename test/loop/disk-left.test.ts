@@ -90,9 +90,12 @@ async function createStepDisk() {
 
 /** What each sentence promises of the disk. */
 const PROMISES: readonly (readonly [RegExp, (disk: Buffer, stale: Buffer) => boolean])[] = [
-  [/confirmed no write: nothing of the image is on it/, (disk, stale) => disk.equals(stale)],
-  [/was left without a partition table/, (disk) => disk.subarray(0, 4096).every((b) => b === 0)],
-  [/may be on .*: do not boot from it/, (disk, stale) => !disk.equals(stale)],
+  [/Nothing was written to /, (disk, stale) => disk.equals(stale)],
+  [
+    /has no partition table and cannot boot/,
+    (disk) => disk.subarray(0, 4096).every((b) => b === 0),
+  ],
+  [/may boot .* Do not boot from it/, (disk, stale) => !disk.equals(stale)],
 ]
 
 const EVER = 1_000_000

@@ -197,7 +197,7 @@ async function flashCounterfeit(
   const [outcome] = await createFlasher({ env: process.env }).flash(order, { signal, onEvent() {} })
   assert.ok(outcome?.kind === 'failed' && outcome.code === 'verify-failed', JSON.stringify(outcome))
   assert.match(outcome.reason, /does not hold what was written/)
-  assert.match(outcome.hint ?? '', /smaller than it says/)
+  assert.match(outcome.hint ?? '', /smaller than it claims/)
 }
 
 test('does not get an image whose data comes to lie on its zeros', async () => {
@@ -262,7 +262,7 @@ for (const sectorBytes of [512, 4096] as const) {
 const damaged = makeDiskImage(5 * MIB)
 damaged.writeUInt8(1, 600)
 const REFUSED: readonly (readonly [string, Buffer, RegExp])[] = [
-  ['none', makeContent(5 * MIB), /the image has no GPT for disks with such sectors$/],
+  ['none', makeContent(5 * MIB), /the image has no GPT for this sector size$/],
   ['a damaged one', damaged, /the image's GPT is damaged$/],
 ]
 for (const [what, image, words] of REFUSED) {

@@ -170,7 +170,7 @@ test('a loop on a partition of a loop, mounted', async () => {
   await using lower = await createLoop({ megabytes: 64 })
   await makePartitions(lower.device)
   await using upper = await createLoop({ backing: `${lower.device}p1` })
-  const loops = `${lower.device}p1 is the backing of ${upper.device}`
+  const loops = `${lower.device}p1 is used by ${upper.device}`
   for (const device of [lower.device, `${lower.device}p1`])
     assert.equal(await usesOf(device), [loops])
   assert.equal(await usesOf(`${lower.device}p2`), [])

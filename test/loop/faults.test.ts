@@ -145,7 +145,7 @@ test('a flush that fails is a failure: at the start, behind the body, at the end
     const onEvent = phase === 'start' ? () => {} : when(phase, () => disk.setFlag(true))
     const fault = await flashFault(disk, { onEvent })
     assert.is(fault.code, 'write-failed', phase)
-    assert.match(fault.message, 'the disk did not take what was written')
+    assert.match(fault.message, 'the disk rejected a write')
     await assertBlank(disk.device)
   }
 })

@@ -150,7 +150,7 @@ test('a wrong digest, named or beside the image: 1, failed, and the disk does no
     const document = JSON.parse(stdout)
     assert.equal([document.ok, document.error.code], [false, 'digest-mismatch'])
     assert.match(stderr, /\[failed\] .*sha256/i)
-    assert.match(stderr, /was left without a partition table/)
+    assert.match(stderr, /has no partition table and cannot boot/)
     assert.ok(Buffer.alloc(MIB).equals(await readStart(loop.device, MIB)))
   }
 })
@@ -237,7 +237,7 @@ test('SIGINT and SIGTERM in the middle: 130 and 143, the disk left without a par
     assert.is(code, expected, stderr)
     assert.is(eventsOf(stdout).at(-1), 'failed')
     assert.is(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '').error.code, 'cancelled')
-    assert.match(stderr, /was left without a partition table/)
+    assert.match(stderr, /has no partition table and cannot boot/)
     assert.ok(Buffer.alloc(MIB).equals(await readStart(loop.device, MIB)))
   }
 })

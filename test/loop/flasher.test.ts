@@ -96,7 +96,7 @@ test('a cancel leaves the disk without a partition table, and says so', async ()
   const [outcome] = await flasher.run(planned, { signal: cancel.signal, onEvent })
   if (outcome === undefined || outcome.kind === 'done') throw new Error('it was written')
   assert.equal([outcome.kind, outcome.code], ['cancelled', 'cancelled'])
-  assert.match(outcome.leaves, /was left without a partition table/)
+  assert.match(outcome.leaves, /has no partition table and cannot boot/)
   await assertBlank(loop.device)
 })
 
@@ -120,7 +120,7 @@ test('a disk that fails in its first MiB is not called untouched', async () => {
   const [outcome] = await flasher.run(planned, { signal, onEvent: ignore })
   if (outcome === undefined || outcome.kind === 'done') throw new Error('it was written')
   assert.is(outcome.code, 'write-failed')
-  assert.match(outcome.leaves, /was left without a partition table/)
+  assert.match(outcome.leaves, /has no partition table and cannot boot/)
 })
 
 test.run()

@@ -85,7 +85,7 @@ const REFUSED = [
   {
     why: 'without a table',
     spoil: ({ disk }: { disk: string }) => run('sgdisk', '--zap-all', disk),
-    says: /no partition table that is whole/,
+    says: /the partition table is damaged/,
   },
 ] as const
 

@@ -57,7 +57,7 @@ run('three answers join two servers, and the database says so', async () => {
   assert.not.match(asked.join('\n'), PASSWORD)
   await terminal.press('http://192.0.2.11:8080/', 'Enter')
   const screen = (await terminal.waitFor(`${EXITED}0`)).join('\n')
-  assert.match(screen, 'The current line is served.')
+  assert.match(screen, 'This server runs the current line.')
   assert.match(screen, `FLASHER_DATABASE_URL=${url}`)
   assert.match(screen, 'FLASHER_DATABASE_PASSWORD_FILE=/etc/flasher/database-password')
   assert.match(screen, 'FLASHER_DATABASE_KEY_FILE=/etc/flasher/database-password')
@@ -90,7 +90,7 @@ run('a server brings its machines into the database, and takes them back', async
   assert.match(said, /^not joined: $/m)
   assert.match(said, 'The database has the state of this server.')
   assert.match(said, /^This server +has every change$/m)
-  assert.match(said, 'The state of this server stands alone.')
+  assert.match(said, 'The state of this server is detached.')
   assert.match(said, /^alone: $/m)
 })
 
@@ -173,7 +173,7 @@ run('nginx takes the place of the cache, and gives it back', async () => {
   assert.match(said, 'test is successful')
   assert.match(said, '/var/cache/nginx www-data')
   assert.match(said, 'FLASHER_WITHCACHE_URL=http://192.0.2.10:8081')
-  assert.match(said, 'Images of http://192.0.2.10:8081 are kept here, at port 8081.')
+  assert.match(said, 'Images of http://192.0.2.10:8081 are cached here, on port 8081.')
   assert.match(
     said,
     'disable --now flasher-cache.service\nenable nginx.service\nrestart nginx.service',

@@ -10,7 +10,7 @@ const test = suite('commands beside servers that share a database')
 const postgres = lendDatabases(test)
 
 const RUNS = /only the one that leads changes it[\s\S]*on the pages or by the API of any of them/
-const SERVED = /already serves[\s\S]*stop the other one/
+const SERVED = /already serves[\s\S]*Stop the other server/
 
 test('a backup and an export are made; what would change something is refused, on every server', async () => {
   const url = postgres.urlOf(await postgres.create())
@@ -34,7 +34,7 @@ test('a backup and an export are made; what would change something is refused, o
     }, 60_000)
     const backup = await run('backup')
     assert.is(backup.code, 0, backup.stderr)
-    assert.match(backup.stdout, /Backup \S+[\s\S]*not among the events/)
+    assert.match(backup.stdout, /Backup \S+[\s\S]*not in the events/)
     assert.is((await readdir(home.at('state/backups'))).length, 1)
 
     const refusals = [

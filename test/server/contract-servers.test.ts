@@ -25,7 +25,7 @@ const DEPARTURES: Readonly<Record<string, Departure>> = {
     seconds: null,
     why: 'the server that led has not renewed it for 3.',
   },
-  'a clean stop': { signal: 'SIGTERM', seconds: null, why: 'nobody led' },
+  'a clean stop': { signal: 'SIGTERM', seconds: null, why: 'no server led' },
 }
 
 for (const [fault, departure] of Object.entries(DEPARTURES)) {

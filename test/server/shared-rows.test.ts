@@ -558,7 +558,7 @@ shared(
     await rm(first.home.at(`state/boot/${partName('1.0.0', 'initrd')}`))
     first.restart()
     await first.leads()
-    await first.process().saw('no other server that is here has all files of 1.0.0 (x86_64)')
+    await first.process().saw('no connected server has all files of 1.0.0 (x86_64)')
     await awaitStatus(first, url, /lacks netboot files: no other server/)
     const again = await askAs(first)
     await upload(again, '1.2.0')

@@ -77,7 +77,7 @@ run('the wizard is on every console, nothing has failed, and one key may log in'
     append: [quoted],
     args: [...secondCard(port), '-serial', `file:${second}`],
   })
-  await boot.machine.waitFor(/image_root: /, PATIENCE)
+  await boot.machine.waitFor(/Images in: /, PATIENCE)
   const told = await logInSoon(
     { port, key },
     [
@@ -93,7 +93,7 @@ run('the wizard is on every console, nothing has failed, and one key may log in'
     'flasher-console@ttyS1.service',
     'flasher',
   ])
-  assert.match(readFileSync(second, 'latin1'), 'image_root: ')
+  assert.match(readFileSync(second, 'latin1'), 'Images in: ')
   const refused = await logIn({ port, key: other }, 'true').catch((error: unknown) => String(error))
   assert.match(String(refused), /Permission denied/)
 })
@@ -118,7 +118,7 @@ run('no wizard on a console without a chip, and no images of a disk inside', asy
     append: [`"${KERNEL_ARGS.sshKey}=${makeKey(key)}"`],
     args: [...secondCard(port), ...ODD_MACHINE(await openIso())],
   })
-  await boot.machine.waitFor(/image_root: /, PATIENCE)
+  await boot.machine.waitFor(/Images in: /, PATIENCE)
   const told = await logInSoon(
     { port, key },
     [

@@ -47,7 +47,7 @@ run(
     const append = [`flasher.squashfs=${SQUASHFS_ADDRESS}.gone`, 'flasher.attempts=2']
     await using boot = await startNetboot(await openTrio(), { append })
     const said = await boot.machine.waitFor(OVER, PATIENCE)
-    assert.match(said, /FAILED: no success in 2 attempts, the last one: http.*404 Not Found/)
+    assert.match(said, /FAILED: gave up after 2 attempts: http.*404 Not Found/)
     const [post = ''] = boot.posts
     assert.match(
       post,
@@ -82,7 +82,7 @@ run('a root of another digest is refused for good, and the server hears of it', 
   const append = [`flasher.sha256=${'a'.repeat(64)}`, 'flasher.token=a.token']
   await using boot = await startNetboot(await openTrio(), { append })
   const said = await boot.machine.waitFor(OVER, PATIENCE)
-  assert.match(said, /FAILED: .* takes only a{64}/)
+  assert.match(said, /FAILED: .* accepts only a{64}/)
   assert.match(said, 'TO DO: the files of the server are not of one release')
   assert.is(said.match(/wrong digest/g)?.length, 3)
   const [post = ''] = boot.posts

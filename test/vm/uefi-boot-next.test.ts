@@ -134,7 +134,10 @@ run('once, and only once; the boot order stays', async () => {
       const told = SayingSchema.parse(JSON.parse(said.join('')))
       for (const { ok, value } of told.said) {
         assert.ok(ok)
-        assert.match(value ?? '', /^the firmware boots it once, next \(Boot[0-9A-F]{4}\)$/)
+        assert.match(
+          value ?? '',
+          /^the firmware boots it once, on the next boot \(Boot[0-9A-F]{4}\)$/,
+        )
       }
       await copyFile(guest.fileOf('target'), flashed)
     }

@@ -92,14 +92,14 @@ async function start(stick: string, disk: string, look: (said: string) => void =
   })
   const kernel = await machine.waitFor(/flasher: boot system/, PATIENCE)
   assert.match(kernel, LOCKED_DOWN)
-  const boot = await machine.waitFor(/image_root: \/var\/lib\/flasher\/images/, PATIENCE)
+  const boot = await machine.waitFor(/Images in: \/var\/lib\/flasher\/images/, PATIENCE)
   await machine.waitFor(/tiny\.img/, PATIENCE)
   const seconds = (performance.now() - began) / 1000
   look(boot)
   machine.send('1\r')
   // The row of the stick begins with a -, so that it cannot be chosen.
   const listed = await machine.waitFor(/\d {2}\/dev\/nvme0n1/, PATIENCE)
-  assert.match(listed, /- 1 {2}\/dev\/sda .*\(holds this system\)/)
+  assert.match(listed, /- 1 {2}\/dev\/sda .*\(this system runs from it\)/)
   return seconds
 }
 

@@ -264,7 +264,7 @@ async function removeAbandoned(arrivals: Arrivals): Promise<void> {
     await removeArrival(arrivals, arrival)
     if (state === 'over') continue
     const { name } = arrival.record
-    log.info(`removed the unfinished ${word} of ${name}: nobody continued it for a day`)
+    log.info(`removed the unfinished ${word} of ${name}: it was not continued for a day`)
   }
   await silences.save([...all.keys()])
 }

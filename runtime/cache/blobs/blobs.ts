@@ -394,7 +394,7 @@ async function evict({ blobs, index, used, log }: BlobRoomDependencies, sha256: 
   for (const [key] of keys) await index.forget(key)
   await blobs.remove(sha256)
   used.delete(sha256)
-  log.info(`removed ${sha256.slice(0, 12)}, the image not used for longest, to make room`)
+  log.info(`removed ${sha256.slice(0, 12)}, the least recently used image, to free space`)
 }
 
 const sum = (numbers: Iterable<number>) => Iterator.from(numbers).reduce((a, b) => a + b, 0)
@@ -417,7 +417,7 @@ const diskFull = (needed: number, free: number) =>
   new Fault(
     'storage-full',
     `no space left on the disk of the cache: ${renderSize(needed)} needed, ${renderSize(free)} free`,
-    { hint: 'Remove images, or set [cache] max_bytes and the oldest go by themselves.' },
+    { hint: 'Remove images, or set [cache] max_bytes to have old ones removed.' },
   )
 
 // The images that the cache offers, and the blob of each source: stored on disk, read from memory.

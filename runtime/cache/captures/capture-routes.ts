@@ -60,7 +60,7 @@ function uploadingRoutes({ captures, uploadKey, now }: CaptureSite): readonly Ro
   function admit(event: H3Event): Capture {
     const capture = captures.find(idOf(event))
     if (captures.isOwner(capture.id, readToken(event))) return capture
-    throw refuse(401, 'the upload token is of another capture')
+    throw refuse(401, 'the upload token is for another capture')
   }
 
   async function append(event: H3Event, bytes: AsyncIterable<Uint8Array>) {
@@ -263,6 +263,6 @@ function find(captures: Captures, id: string): Capture {
   try {
     return captures.find(id)
   } catch (cause) {
-    throw new Fault('not-found', 'It was accepted or removed.', { cause })
+    throw new Fault('not-found', 'This capture was already accepted or removed.', { cause })
   }
 }

@@ -336,12 +336,12 @@ async function useUp(
   if (isRecorded) return
   // Logged only: the decision has happened, and the order is known until a restart.
   await used.add(order).catch((thrown: unknown) => {
-    log.warn(`that the order of ${name} is used up could not be stored: ${renderError(thrown)}`)
+    log.warn(`could not record that the order of ${name} was carried out: ${renderError(thrown)}`)
   })
 }
 
 const differs = (found: string, expected: string) =>
-  new Fault('digest-mismatch', `what arrived has ${found}, but ${expected} was announced`, {
+  new Fault('digest-mismatch', `the received file has ${found}, but ${expected} was announced`, {
     hint: 'Nothing was kept. Capture the disk again.',
   })
 
@@ -349,7 +349,7 @@ const digestOf = (token: string) => createHash('sha256').update(token).digest('h
 
 const complete = () => new Fault('conflict', 'the capture is complete already')
 const tooLong = ({ disk }: CaptureSource) =>
-  new Fault('too-large', `an image of a disk of ${disk.size_bytes} bytes is never that large`)
+  new Fault('too-large', `an image of a disk of ${disk.size_bytes} bytes cannot be that large`)
 const usedUp = () =>
   new Fault('login-required', 'the upload token was used already: it is good for one capture')
 /** Otherwise machines would be flashed with the capture without a question. */
@@ -366,7 +366,7 @@ const taken = (name: string) =>
     hint: 'Remove it first, or choose another name.',
   })
 const tooMany = () =>
-  new Fault('busy', `${MAX_ARRIVALS} captures are unfinished or wait for a decision`, {
+  new Fault('busy', `${MAX_ARRIVALS} captures are unfinished or waiting for review`, {
     hint: 'Accept or reject some of them.',
   })
 const unfinished = ({ record: { name } }: CaptureState) =>

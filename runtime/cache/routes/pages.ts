@@ -129,7 +129,7 @@ async function showImages(
 function askRemoval({ cache }: CacheSite, pages: CachePages, event: H3Event) {
   const name = event.url.searchParams.get('name') ?? ''
   const row = cache.rows().find(({ entry }) => entry.name === name)
-  if (row === undefined) throw refuse(404, `no image is called ${name}`)
+  if (row === undefined) throw refuse(404, `there is no image named ${name}`)
   // Who is limited to some machines is told how many there are.
   const isWhole = boundsOf(callerOf(event)) === null
   const users = isWhole ? cache.listUsers(blobKeyOf(row.entry.src) ?? '') : []

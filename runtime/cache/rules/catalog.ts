@@ -130,7 +130,7 @@ export const renderListed = (
   name,
   state: [
     error === null ? state : `${state}: ${error}`,
-    ...(movedAt === null ? [] : [`upstream moved on (seen ${movedAt})`]),
+    ...(movedAt === null ? [] : [`newer version at the source (seen ${movedAt})`]),
   ].join(', '),
   size: size_bytes === null || isExact ? size_bytes : renderSize(size_bytes),
   sha256: sha256?.slice(0, 12) ?? '',

@@ -215,8 +215,8 @@ function findEntry(index: BlobIndex, name: string): CacheEntry {
 
 const unknown = (name: string) => new Fault('not-found', `there is no entry named ${name}`)
 const inUse = (name: string) =>
-  new Fault('conflict', `machines are bound to ${name}`, {
-    hint: 'Bind them to another image first, or remove it anyway (force).',
+  new Fault('conflict', `machines use ${name}`, {
+    hint: 'Assign another image to them first, or force the removal.',
   })
 
 // Adds all images of a catalog manifest to the cache's list; existing entries stay as they are.
@@ -500,7 +500,7 @@ function startUpstreamChecks(parts: UpstreamChecksDependencies): AsyncDisposable
     if (index.find(key) !== before || closing.signal.aborted) return
     const lookedAt = now().toISOString()
     const movedAt = decideMovedAt(before.movedAt ?? null, hasMoved, lookedAt)
-    if (movedAt === lookedAt) log.info(`${entry.name}: its source moved on`)
+    if (movedAt === lookedAt) log.info(`${entry.name}: its source has a newer version`)
     await index.store(key, { ...before, lookedAt, movedAt })
   }
 
@@ -550,7 +550,8 @@ async function ask(
     if (entry.any_content !== true) checkSent({ ...source, name: entry.name })
     return hasMovedOn(stored, source)
   } catch (thrown) {
-    if (!closing.aborted) log.info(`${entry.name}: its source was not seen: ${renderError(thrown)}`)
+    if (!closing.aborted)
+      log.info(`${entry.name}: its source could not be checked: ${renderError(thrown)}`)
     return null
   }
 }

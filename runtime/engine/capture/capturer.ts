@@ -68,7 +68,7 @@ export async function openCapture(
   return { device, disk, parts, ranges, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
-const IDLE = 'A disk is captured while nothing uses it: boot the live system, or unmount it.'
+const IDLE = 'Boot the live system, or unmount the disk and stop the programs that use it.'
 const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
 
 async function readParts(

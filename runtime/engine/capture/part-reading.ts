@@ -76,7 +76,7 @@ export function readWhole(
   return { number, type: null, bytes, usedBytes: bytes, whole: why, ...NOT_LOOKED }
 }
 
-const LOGICAL = 'logical partitions are not looked into'
+const LOGICAL = 'logical partitions are not analysed'
 
 export async function seePart(
   shell: Shell,
@@ -163,7 +163,7 @@ async function addUsed(
 }
 
 const NONE = listRanges([])
-const BEHIND = 'something lies behind its file system'
+const BEHIND = 'there is data after its file system'
 const moved = ({ offset, bytes }: Range, by: number): Range => ({ offset: offset + by, bytes })
 
 /** Refused with why the map would be wrong. */
@@ -320,7 +320,7 @@ async function takeReading(
     const isInside = ({ offset, bytes }: Range) => offset >= 0 && offset + bytes <= range.bytes
     // The disk decides what is asked for, and may hold anything.
     if (!asked.every(isInside) || total > MAX_READING_BYTES)
-      return unreadable('where its tables lie')
+      return unreadable('the location of its tables')
     const wanted = asked.map(({ offset, bytes }) => ({ offset: range.offset + offset, bytes }))
     step = reading.next(await Promise.all(wanted.map((one) => readRange(device, one))))
   }

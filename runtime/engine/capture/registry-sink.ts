@@ -54,7 +54,7 @@ export const toRegistry =
       if (begun < MAX_BEGINNINGS) order.onAgain()
     }
     throw new Fault('upstream-failed', `the registry lost the upload ${MAX_BEGINNINGS} times`, {
-      hint: 'It loses what a broken connection leaves. Capture to a file, then use flasher push.',
+      hint: 'It does not keep interrupted uploads. Capture to a file, then use flasher push.',
     })
   }
 

@@ -77,7 +77,7 @@ async function beginUpload(order: UploadOrder) {
 function readId({ text, offset }: UploadAnswer): string {
   const document = parseJson(text)
   const id = isRecord(document) ? document['id'] : undefined
-  if (typeof id !== 'string' || id === '') throw failed('its answer names no upload')
+  if (typeof id !== 'string' || id === '') throw failed('its answer has no address for the upload')
   // Another capture's bytes cannot go on with those of this one.
   if (offset !== null && offset > 0) throw failed('this token has been used already')
   return id
@@ -232,7 +232,7 @@ async function sendPart(
   }
 
   function note(offset: number) {
-    if (offset < start || offset > end) throw failed('the cache has lost what it had')
+    if (offset < start || offset > end) throw failed('the cache lost the upload')
     at = offset
     isSure = true
   }

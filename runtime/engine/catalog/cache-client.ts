@@ -106,7 +106,7 @@ function refusalOf(status: number, body: string): Fault {
   return new Fault(CODES[status] ?? 'upstream-failed', words, { hint })
 }
 
-const START = 'Start one with "flasher-cache", or say where it is with [cache] host and port.'
+const START = 'Start "flasher-cache", or set [cache] host and port.'
 
 function explain(base: string, thrown: unknown): unknown {
   const failure = describeFailure(thrown)

@@ -68,13 +68,13 @@ export async function readManifestText(
   if (!location.ok) throw new Fault('input-invalid', describeRefusedLocation(location.refusal))
   switch (location.value.kind) {
     case 'stdin':
-      throw new Fault('input-invalid', 'a catalog is not read from standard input')
+      throw new Fault('input-invalid', 'a catalog cannot be read from standard input')
     case 'file': {
       const { path } = location.value
       return { name: path, folder: dirname(path), text: await readFile(path) }
     }
     case 's3':
-      throw new Fault('input-invalid', 'a catalog is not read from a bucket (s3://)')
+      throw new Fault('input-invalid', 'a catalog cannot be read from a bucket (s3://)')
     case 'oras':
       return readFromRegistry(location.value.ref, options)
     case 'http':
@@ -88,7 +88,7 @@ async function readFile(path: string): Promise<string> {
     await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const stats = await handle.stat()
     if (stats.isDirectory()) throw new Error('it is a folder')
-    if (!stats.isFile()) throw new Error('it is no file')
+    if (!stats.isFile()) throw new Error('it is not a file')
     if (stats.size > MAX_BYTES) throw new Error(TOO_LARGE)
     return await handle.readFile('utf8')
   } catch (cause) {

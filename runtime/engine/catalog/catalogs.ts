@@ -51,7 +51,7 @@ const MAX_BYTES = 16 * 1024 * 1024
 const FRESH_MS = 1000
 const RENEW_WAIT_MS = 1000
 const NOTHING: CatalogList = { entries: [], skipped: [] }
-const NOT_SET = 'no cache service is set (FLASHER_WITHCACHE_URL, or the settings page)'
+const NOT_SET = 'no cache service is set; use the settings page or FLASHER_WITHCACHE_URL'
 
 interface Held {
   /** Empty: none is set. */

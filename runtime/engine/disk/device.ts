@@ -96,11 +96,9 @@ export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write
     tryRead,
     async flush() {
       await file.datasync().catch((cause: unknown) => {
-        throw new Fault(
-          'write-failed',
-          `${node}: the disk did not take what was written (${codeOf(cause)})`,
-          { cause },
-        )
+        throw new Fault('write-failed', `${node}: the disk rejected a write (${codeOf(cause)})`, {
+          cause,
+        })
       })
     },
     async [Symbol.asyncDispose]() {
@@ -159,8 +157,8 @@ export const notHeld = (node: string, { offset, bytes }: Range): Fault =>
   notWhatWasWritten(node, `between byte ${offset} and ${offset + bytes}`)
 
 export const notWhatWasWritten = (node: string, where: string): Fault =>
-  new Fault('verify-failed', `${node} does not hold what was written, ${where}`, {
-    hint: 'The disk, its cable or its reader is failing, or it is smaller than it says: do not use it.',
+  new Fault('verify-failed', `${node} does not return what was written, ${where}`, {
+    hint: 'Do not use this disk. The disk, its cable or its reader is failing, or the disk is smaller than it claims.',
   })
 
 /** Clears the first MiB and a backup GPT, so that nothing boots. Rejects with a Fault. */
@@ -193,9 +191,9 @@ export function fixBackup(
 }
 
 const REFUSALS: Readonly<Record<GptRefusal, string>> = {
-  'no-gpt': 'the image has no GPT for disks with such sectors',
+  'no-gpt': 'the image has no GPT for this sector size',
   'damaged-gpt': "the image's GPT is damaged",
-  'disk-too-small': 'a partition lies where it would have to be',
+  'disk-too-small': 'a partition is in its place',
 }
 
 /** Each piece is on the medium before the next. Rejects with a Fault. */

@@ -53,7 +53,7 @@ export async function checkMountPlace({ env }: Pick<MountTools, 'env'>): Promise
       'plan-refused',
       `no mount point can be made in ${parent}: ${renderError(cause)}`,
       {
-        hint: 'TMPDIR has to name a folder that can be written.',
+        hint: 'Set TMPDIR to a writable folder.',
         cause,
       },
     )
@@ -90,7 +90,7 @@ async function mountPrivately(
 
 /** mount(8) prints the place, then the reason, then where to read more. */
 const reasonOf = (stderr: string, at: string) =>
-  (stderr.split('\n')[0] ?? '').split(`${at}: `).at(-1) || 'mount does not say why'
+  (stderr.split('\n')[0] ?? '').split(`${at}: `).at(-1) || 'mount gave no reason'
 
 type MountSpace = Awaited<ReturnType<typeof openSpace>>
 
@@ -118,7 +118,7 @@ async function unmount(shell: Shell, space: MountSpace, node: string, at: string
     if (exitCode === 0) return
     if (tries === TRIES) {
       throw new Fault('tool-failed', `cannot unmount ${node}: ${stderr.trim()}`, {
-        hint: 'End the programs that use it; it is unmounted with the last of them.',
+        hint: 'Stop the programs that use it. It is unmounted when the last one ends.',
       })
     }
     await pause(PAUSE_MS * tries)
@@ -224,7 +224,7 @@ async function findTwin(type: RootFileSystem, { node, contents }: FilledVolume) 
   const devices = await readdir(`/sys/fs/btrfs/${uuid}/devices`).catch(() => [])
   return devices.length === 0 || devices.some((name) => node.endsWith(`/${name}`))
     ? null
-    : `btrfs with the UUID of one that is mounted on this machine (${devices.join(', ')})`
+    : `btrfs with the same UUID as one that is mounted on this machine (${devices.join(', ')})`
 }
 
 async function seeBelow<Seen>(top: string, see: (root: string) => Promise<Seen | null>) {

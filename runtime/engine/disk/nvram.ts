@@ -85,10 +85,10 @@ const MESSAGES = {
 /** What the firmware holds counts, not what was asked for. */
 function checkKept(before: BootEntries, after: BootEntries, number: string): string {
   if (after.next?.toUpperCase() !== number.toUpperCase()) {
-    throw new Fault('tool-failed', 'the firmware did not take it as its next boot')
+    throw new Fault('tool-failed', 'the firmware did not accept it as the next boot')
   }
   const isKept = before.order === after.order
-  return `the firmware boots it once, next (Boot${number})${isKept ? '' : '; the firmware changed its boot order'}`
+  return `the firmware boots it once, on the next boot (Boot${number})${isKept ? '' : '; the firmware changed its boot order'}`
 }
 
 async function readHead(node: string): Promise<Buffer> {

@@ -177,9 +177,9 @@ async function growVolume(node: string): Promise<StickGrowth> {
 }
 
 const REFUSALS: Readonly<Record<TableRefusal | VolumeRefusal, string>> = {
-  'no-table': 'there is no partition table that is whole',
+  'no-table': 'the partition table is damaged',
   'no-partition': `there is no partition ${IMAGES_PARTITION.name}`,
-  'not-last': 'another partition lies behind the images partition',
+  'not-last': 'another partition follows the images partition',
   'disk-too-small': 'the partition table is of a larger disk',
   'not-ours': 'the images partition was formatted anew',
   'partition-too-small': 'the volume is larger than its partition',

@@ -103,7 +103,7 @@ async function checkGrowable(
   return accept({ kind: found.value, first: last.first })
 }
 
-const UNDER_VERITY = 'its last partition is protected by dm-verity, which any change of it breaks'
+const UNDER_VERITY = 'its last partition is protected by dm-verity and must not be changed'
 
 function insist<Value>(result: Result<Value, string> | null): Value {
   if (result?.ok === true) return result.value
@@ -275,7 +275,7 @@ async function requireSound(
 }
 
 const notSound = (reason: string, cause?: unknown) =>
-  new Fault('tool-failed', `the file system is damaged now that it has grown: ${reason}`, {
+  new Fault('tool-failed', `the file system was damaged while it was grown: ${reason}`, {
     hint: 'Flash without --grow, and let the system grow it.',
     cause,
   })

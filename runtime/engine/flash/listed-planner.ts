@@ -58,7 +58,7 @@ async function checkIndex({ readAt, ...source }: Source, wanted: string | null):
   if (wanted === null) return
   const map = readAt === null ? null : await readFrameMap({ ...source, readAt })
   if (map?.indexSha256 === wanted) return
-  throw new Fault('digest-mismatch', `${source.name} does not have the index that was asked for`)
+  throw new Fault('digest-mismatch', `${source.name} does not have the expected index`)
 }
 
 /** What another source might be without; null: nothing is wrong with the image. */
@@ -240,7 +240,8 @@ function createListed(
     source,
     async readAt(into, offset) {
       const { name, readAt } = await source()
-      if (readAt === null) throw new Fault('source-broken', `${name}: the server sends no parts`)
+      if (readAt === null)
+        throw new Fault('source-broken', `${name}: the server has no byte ranges`)
       return await readAt(into, offset)
     },
     taken(bytes) {
@@ -305,5 +306,5 @@ function withTroubles(thrown: unknown, before: readonly SourceShare[]): unknown 
   )
   if (!(thrown instanceof Fault) || failures.length === 0) return thrown
   const { code, message, hint, cause } = thrown
-  return new Fault(code, `${message}; before it ${failures.join('; ')}`, { hint, cause })
+  return new Fault(code, `${message}; earlier failures: ${failures.join('; ')}`, { hint, cause })
 }

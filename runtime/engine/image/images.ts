@@ -61,7 +61,7 @@ async function inspectImage(
 
 function renderStranger(path: string, file: Stats): string {
   if (file.isDirectory()) return `${path} is a folder, not an image`
-  if (!file.isFile()) return `${path} is no regular file, so it is not an image`
+  if (!file.isFile()) return `${path} is not a regular file`
   if (isTarballName(path)) return `${path} is a tarball, not an image: extract first`
   const known = IMAGE_FORMATS.toReversed().map((format) => `.${format}`)
   return `${path} is not an image: its name ends in none of ${known.join(', ')}`

@@ -92,7 +92,7 @@ async function* decode(source: Source): AsyncGenerator<Buffer> {
 async function compareIndex(source: Source, check: IndexCheck): Promise<void> {
   const map = await readFrameMap({ name: source.name, ...check.toFile() })
   const wrong = map === null || map.indexSha256 === null ? null : check.findWrong(map)
-  if (wrong !== null) throw damaged(source, `frame ${wrong} does not hold what its index says`)
+  if (wrong !== null) throw damaged(source, `frame ${wrong} does not match the index`)
 }
 
 interface WholeFrame {

@@ -153,7 +153,7 @@ async function store(
     if (manifest !== null) return { manifest, wasThere, hasRanges }
   }
   throw new Fault('upstream-failed', `the registry lost the upload ${MAX_BEGINNINGS} times`, {
-    hint: 'It collects garbage, or loses what a broken connection leaves: push from nearer to it.',
+    hint: 'It does not keep interrupted uploads. Push from a host closer to it.',
   })
 }
 

@@ -94,7 +94,7 @@ async function chooseOutput(session: CommandSession): Promise<CaptureOutput> {
   if (upload !== null) {
     const { env, signal } = environment
     const token = given.values['token'] ?? env['FLASHER_UPLOAD_TOKEN'] ?? ''
-    if (token === '') throw new Fault('misuse', 'an upload needs a --token', { hint: TOKEN })
+    if (token === '') throw new Fault('misuse', 'an upload requires a token', { hint: TOKEN })
     return {
       check: () => null,
       async open(opened, { generalize, warnings }) {
@@ -130,7 +130,7 @@ async function chooseRegistry(
         ref,
         env,
         signal,
-        onAgain: () => log.note('The registry has forgotten the upload: the disk is read again.'),
+        onAgain: () => log.note('The registry lost the upload. Reading the disk again.'),
         onUnread: () => log.note(UNREAD),
         onStored(digest) {
           pinned = renderOrasRef({ ...ref, version: { kind: 'digest', digest } })
@@ -140,5 +140,5 @@ async function chooseRegistry(
 }
 
 const UNREAD =
-  'This registry sends no parts of an image, so a flash reads it from start to end, and nothing was read back.'
-const TOKEN = 'Put it into FLASHER_UPLOAD_TOKEN. The cache makes one: "flasher-cache token NAME".'
+  'This registry has no byte ranges, so a flash reads the image from start to end, and the upload was not verified.'
+const TOKEN = 'Create one with "flasher-cache token NAME" and put it into FLASHER_UPLOAD_TOKEN.'

@@ -52,7 +52,7 @@ export async function listImages(session: CommandSession): Promise<number> {
   const isMissing = images.length === 0 && !(await isFolder(root))
   if (isMissing && root !== DEFAULT_IMAGE_ROOT) {
     throw new Fault('source-broken', `there is no folder ${root}`, {
-      hint: 'name another one with --image-root, or make it',
+      hint: 'Create it, or name another one with --image-root.',
     })
   }
   if (json) {
@@ -64,7 +64,7 @@ export async function listImages(session: CommandSession): Promise<number> {
   stdout.write(renderTable(images.map(renderImageCells), columns, tableRoomOf(stdout, env)))
   if (images.length === 0) {
     const why = isMissing ? `there is no folder ${root}` : `no images in ${root}`
-    log.note(`${why}; --image-root names another`)
+    log.note(`${why}; choose another folder with --image-root`)
   }
   return SUCCESS
 }

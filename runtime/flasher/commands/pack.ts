@@ -50,7 +50,7 @@ type PackedImage = Omit<Packed, 'image'>
 export function requireFramesName(output: string): void {
   if (output.endsWith('.img.zst')) return
   throw new Fault('misuse', `--output ${output} must end in .img.zst`, {
-    hint: 'The name tells every program what the file holds.',
+    hint: 'Programs recognise the format by this ending.',
   })
 }
 

@@ -36,8 +36,8 @@ const STAGES: Readonly<Record<PushStage, (where: string) => string>> = {
   packing: () => 'Packing the image.',
   checking: () => 'Checking the frames of the image.',
   uploading: (where) => `Uploading to ${where}.`,
-  again: () => 'The registry has forgotten the upload, which begins again.',
+  again: () => 'The registry lost the upload. Starting it again.',
 }
 
 const NO_RANGES =
-  'This registry sends no parts of an image, so a flash reads it from start to end, and nothing was read back.'
+  'This registry has no byte ranges, so a flash reads the image from start to end, and the upload was not verified.'

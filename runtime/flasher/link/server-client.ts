@@ -161,7 +161,7 @@ function parseServedImages(
   base: string,
   document: unknown,
 ): Result<readonly ServedImage[], string> {
-  if (!Array.isArray(document)) return refuse('its answer is no list of images')
+  if (!Array.isArray(document)) return refuse('its answer is not a list of images')
   return accept(
     document.flatMap((entry: unknown) => {
       if (!isRecord(entry)) return []
@@ -229,7 +229,7 @@ function judge(answer: DocumentAnswer): Result<unknown, Rejection> {
   const text = answer.bytes.toString('utf8')
   const rejection = { status, waitMs: readRetryAfter(answer), isPassing: isPassing(status) }
   if (isRedirect(status)) {
-    return refuse({ ...rejection, reason: `it sends us elsewhere (HTTP ${status})` })
+    return refuse({ ...rejection, reason: `it redirects elsewhere (HTTP ${status})` })
   }
   if (status < 200 || status > 299) {
     return refuse({ ...rejection, reason: renderRefusal(status, text) })

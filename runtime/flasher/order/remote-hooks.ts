@@ -362,7 +362,7 @@ async function reportFailure(
 }
 
 const NEVER = new AbortController().signal
-const NOT_WAITED_FOR = { reason: 'its answer was not waited for' }
+const NOT_WAITED_FOR = { reason: 'you did not wait for its answer' }
 
 const renderSilence = (time: string) =>
   `The server does not answer; trying again, for ${time} more.`

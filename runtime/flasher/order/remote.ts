@@ -180,7 +180,7 @@ const none = () => []
 
 async function exit(reason: string | null, { machine }: Following): Promise<RemoteOutcome> {
   machine.say(reason ?? 'The server has nothing to do for this machine.')
-  machine.say('Leaving: the machine continues with its own disk.')
+  machine.say('The machine continues with its own disk.')
   await settle(machine.sendHardware(), LAST_REPORTS_MS)
   return { kind: 'exit', code: 0 }
 }
@@ -209,7 +209,7 @@ async function restart(session: Following, mark: string): Promise<RemoteOutcome>
   machine.say('Rebooting…')
   const gone = await given.power.reboot()
   if (gone.ok) return { kind: 'exit', code: 0 }
-  return open(session, `This machine cannot be restarted (${gone.refusal}): restart it by hand.`)
+  return open(session, `This machine cannot be restarted (${gone.refusal}). Restart it by hand.`)
 }
 
 async function isOutdated(plan: NamedFlash, session: Following, plans: number): Promise<boolean> {
@@ -375,7 +375,7 @@ async function openRemoteMachine(
     signal,
     bootTimes,
     retryMs: times.retry,
-    onMove: (from, to) => log.say(`${from} does not answer; going on with ${to}.`),
+    onMove: (from, to) => log.say(`${from} does not answer; trying ${to}.`),
     // The limit is for silence: any answer renews it.
     onAnswer: () => (deadline = now() + times.contact),
   })
@@ -412,7 +412,7 @@ function createTranscript({ screen, given }: RemoteMachineOptions) {
 function createWaitHint(env: Environment, say: (line: string) => void) {
   let isSaid = env['FLASHER_LIVE'] !== '1'
   return () => {
-    if (!isSaid) say('Ctrl-C ends the wait, and the wizard opens.')
+    if (!isSaid) say('Press Ctrl-C to stop waiting and open the wizard.')
     isSaid = true
   }
 }

@@ -259,7 +259,7 @@ function flash(state: PanesState): PaneStep {
   }
 }
 
-export const ROOT = 'Writing to a disk needs root: start flasher-tui again with sudo.'
+export const ROOT = 'Writing to a disk needs root. Start flasher-tui with sudo.'
 
 function enter(state: PanesState): PaneStep {
   if (state.focus === 'disks') return flash(state)
@@ -418,16 +418,18 @@ const imageRows = ({ images }: PanesState): readonly PaneRow[] =>
     const { name, location, format, sizeBytes } = image
     const size = sizeBytes === null ? '' : renderSize(sizeBytes)
     const facts = [format ?? 'unknown format', size].filter(Boolean).join(', ')
+    const refusal = refuseImage(image)
+    const why = refusal === null ? [] : [`Cannot be chosen: ${refusal}.`]
     return {
       key: location,
       cells: [name, format ?? '?', size].map(printable),
-      refusal: refuseImage(image),
-      words: [printable(`${name}: ${facts}`)],
+      refusal,
+      words: [`${name}: ${facts}`, ...why].map(printable),
     }
   })
 
 function refuseImage({ format, sizeBytes }: PaneImage): string | null {
-  if (format === null) return 'not a format that flasher writes'
+  if (format === null) return 'flasher cannot write this format'
   return sizeBytes === 0 ? 'the file is empty' : null
 }
 
@@ -437,7 +439,13 @@ const diskRows = (state: PanesState): readonly PaneRow[] =>
 function renderDisk(disk: SurveyedDisk, image: PaneImage | null): PaneRow {
   const { path, device, parts } = disk
   const offer = offerDisk(disk, image === null ? null : factsOf(image))
-  const words = [`${path}: ${renderDevice(device)}`, `on it now: ${summariseParts(parts)}`]
+  const why =
+    offer.refusal === null
+      ? `On it now: ${summariseParts(parts)}`
+      : device.uses.length > 0
+        ? `In use: ${offer.refusal}.`
+        : `${offer.refusal.charAt(0).toUpperCase()}${offer.refusal.slice(1)}.`
+  const words = [`${path}: ${renderDevice(device)}`, why]
   const cells = renderDiskCells(offer)
   return { key: path, cells, refusal: offer.refusal, words: words.map(printable) }
 }
@@ -462,7 +470,7 @@ function refuseMarkedImage(state: PanesState): string | null {
   const [image, row] = [findImage(state), findMarked(state, 'images')]
   return image === null || row === null || row.refusal === null
     ? null
-    : `${printable(image.name)} cannot be written: ${row.refusal}.`
+    : `${printable(image.name)} cannot be chosen: ${row.refusal}.`
 }
 
 /** A sentence where nothing is decided yet, or cannot be. */
@@ -470,7 +478,7 @@ export function decideChoice(state: PanesState): ChosenFlash | string {
   const [image, disk] = [findImage(state), findDisk(state)]
   const rows = [findMarked(state, 'images'), findMarked(state, 'disks')] as const
   if (image === null || rows[0] === null) return 'Choose an image first.'
-  if (disk === null || rows[1] === null) return 'Choose a disk first: Tab goes to the disks.'
+  if (disk === null || rows[1] === null) return 'Choose a disk first. Tab goes to the disks.'
   const refusal = refuseMarkedImage(state)
   if (refusal !== null) return refusal
   if (rows[1].refusal !== null) return `${disk.path} cannot be chosen: ${rows[1].refusal}.`
@@ -516,7 +524,7 @@ export function takeImages(state: PanesState, images: PaneList<PaneImage>): Pane
   return ensureMark({ ...state, images, status }, 'images')
 }
 
-const REFRESHED: Status = { tone: 'plain', text: 'Refreshed.' }
+const REFRESHED: Status = { tone: 'plain', text: 'Lists refreshed.' }
 
 /** No other disk replaces a marked one that is gone: the person may be about to press a key. */
 export function takeDisks(state: PanesState, disks: PaneList<SurveyedDisk>): PanesState {
@@ -529,6 +537,6 @@ export function takeDisks(state: PanesState, disks: PaneList<SurveyedDisk>): Pan
     now !== undefined &&
     (before === undefined || isSameDisk(before.device.identity, now.device.identity))
   if (isSame) return listed
-  const text = `${marked} is gone, or is another disk now. Choose a disk again.`
+  const text = `${marked} was removed or replaced. Choose a disk again.`
   return { ...mark(listed, 'disks', null), status: { tone: 'danger', text } }
 }

@@ -116,14 +116,14 @@ function readOptions({ values: { server, mac } }: Arguments): Options {
   const bases = parseServerAddress(server)
   if (bases.ok) return { bases: bases.value, mac: card }
   const hint = 'Write it like http://10.0.0.1:8080.'
-  throw new Fault('misuse', `--server ${JSON.stringify(server)} is no address`, { hint })
+  throw new Fault('misuse', `--server ${JSON.stringify(server)} is not an address`, { hint })
 }
 
 function readMac(text: string): Mac {
   const mac = parseMac(text)
   if (mac.ok) return mac.value
   const hint = 'Write it like 52:54:00:12:34:56.'
-  throw new Fault('misuse', `--mac ${JSON.stringify(text)} is no MAC address`, { hint })
+  throw new Fault('misuse', `--mac ${JSON.stringify(text)} is not a MAC address`, { hint })
 }
 
 /** The first where none answers: the left pane says why. */
@@ -374,18 +374,18 @@ function signalOf({ signal, setting, isLeaving }: PanesState): Status {
     case 'off':
       return { tone: 'plain', text: '' }
     case 'sending': {
-      const then = isLeaving ? '; then this program ends. q ends it now.' : ' ...'
+      const then = isLeaving ? '. This program ends afterwards; q ends it now.' : ' ...'
       return { tone: 'plain', text: `Notifying the server${then}` }
     }
     case 'sent':
-      return { tone: 'good', text: 'The server knows that this machine was flashed.' }
+      return { tone: 'good', text: 'The server was notified of the flash.' }
     case 'failed':
       return { tone: 'danger', text: describeSignal(route, signal) }
   }
 }
 
 const describeSignal = (route: string, { reason }: Extract<DoneSignal, { kind: 'failed' }>) =>
-  printable(`Flash done, but ${route} failed: ${reason}. d tries again.`)
+  printable(`Flash done, but ${route} failed: ${reason}. Press d to retry.`)
 
 const PANE_KEYS = '[Tab] other pane  [f] flash  [/] filter  [r] refresh  [?] help  [q] quit'
 const FILTER_KEYS = '[Enter] keep the filter  [Esc] clear it  [Up, Down] choose'
@@ -400,7 +400,7 @@ function keysOf({ dialog, isTyping }: PanesState): string {
     case 'confirm':
       return dialog.checked.reasons.length > 0 ? '[Esc] back' : '[y] ERASE AND FLASH  [n] back'
     case 'flash':
-      return { no: '[c] cancel', asked: '[y] cancel the flash  [n] go on', yes: '' }[dialog.cancel]
+      return { no: '[c] cancel', asked: '[y] cancel flash  [n] continue', yes: '' }[dialog.cancel]
     case 'ended':
       return '[Enter] close'
   }

@@ -40,13 +40,15 @@ const MIN_COLUMNS = 64
 const IMAGES_SHARE = 0.45
 /** From this width on a disk pane has all columns. */
 const WIDE = 76
+/** Of a reason beside a disk, which stands below the panes in full. */
+const MAX_REASON = 10
 /** Frame and titles of the columns. */
 const AROUND = 3
 /** The sign in front of a row. */
 const LEAD = 2
 
 export const IMAGE_COLUMNS: readonly Column[] = [
-  { title: 'Name', least: 12, cut: 'middle', tells: true },
+  { title: 'Name', least: 24, tells: true },
   { title: 'Format', drops: 1 },
   { title: 'Size', side: 'right' },
 ]
@@ -91,7 +93,11 @@ function decideLeft(state: PanesState, width: number): number {
 function needOf(state: PanesState, pane: PaneName, columns: readonly Column[]): number {
   const rows = listRows(state, pane)
   if (rows.length === 0) return Infinity
-  const cells = rows.map((row) => (columns === FEW_DISK_COLUMNS ? shorten(row) : row.cells))
+  const cells = rows.map((row) =>
+    columns === FEW_DISK_COLUMNS
+      ? shorten(row).map((cell) => cell.slice(0, MAX_REASON))
+      : row.cells,
+  )
   return naturalWidth(columns, cells) + BORDER_WIDTH + LEAD
 }
 
@@ -157,10 +163,10 @@ function listLines(
   ]
 }
 
-const shorten = ({ cells, refusal }: PaneRow): readonly string[] => [
+const shorten = ({ cells, refusal, words }: PaneRow): readonly string[] => [
   cells[0] ?? '',
   cells[1] ?? '',
-  refusal ?? cells[2] ?? '',
+  (refusal === null ? cells[2] : words[1]) ?? '',
 ]
 
 /** `>` where the keys go, `*` for what the other pane has marked, `-` for what cannot be chosen. */
@@ -201,17 +207,13 @@ export function renderMarked(state: PanesState, width: number, { ink, unicode }:
     ['Image', image === null ? 'none chosen' : (image.words[0] ?? '')],
     ['Disk', disk === null ? 'none chosen' : (disk.words[0] ?? '')],
   ] as const
-  const refusals = [...describeRefusal('image', image), ...describeRefusal('disk', disk)]
-  const [refusal = null] = refusals
-  const last = refusal ?? disk?.words[1] ?? ''
+  const isRefused = [image, disk].some((row) => row !== null && row.refusal !== null)
+  const last = image?.words[1] ?? disk?.words[1] ?? ''
   return [
     ...labels.map(([label, text]) => fit(` ${label.padEnd(6)} ${text}`)),
-    (refusal === null ? ink.faint : ink.danger)(fit(`        ${last}`)),
+    (isRefused ? ink.danger : ink.faint)(fit(`        ${last}`)),
   ]
 }
-
-const describeRefusal = (noun: string, row: PaneRow | null): readonly string[] =>
-  row === null || row.refusal === null ? [] : [`the ${noun} cannot be chosen: ${row.refusal}`]
 
 interface ScreenRow {
   /** Printable; cut at its end where it is too long. */
@@ -278,7 +280,7 @@ type Drawn = Dialog & { readonly room: DialogRoom; readonly style: PaneStyle }
 const VIEWS: Cases<'kind', Drawn, DialogView> = {
   help: ({ room }) => ({ title: 'Help', lines: renderHelp(room.width) }),
   checking: ({ choice, room }) => ({
-    title: 'Looking at the image and the disk',
+    title: 'Checking the image and the disk',
     lines: [...renderChoice(choice, room.width), BLANK, { text: 'checking ...', ink: 'faint' }],
   }),
   confirm: (dialog) => renderConfirm(dialog),
@@ -372,11 +374,7 @@ function renderFlash({
   const now = cancel === 'yes' ? 'cancelling ...' : renderWaiting(phase, progress)
   const question: readonly ScreenRow[] =
     cancel === 'asked'
-      ? lines(
-          'Cancel the flash? What is half written cannot boot, and the disk has to be flashed again.',
-          width,
-          'danger',
-        )
+      ? lines('Cancel the flash? The disk will not boot until you flash it again.', width, 'danger')
       : []
   return {
     title: 'Flashing',
@@ -422,16 +420,16 @@ function renderEnd({
 const KEYS = [
   ['Tab, left, right', 'the other pane'],
   ['Up, Down, PgUp, PgDn', 'mark another row'],
-  ['Enter', 'from the images to the disks, then to the question'],
-  ['f', 'flash the marked image to the marked disk; asks before it erases anything'],
+  ['Enter', 'go to the disks, then to the confirmation'],
+  ['f', 'flash the marked image to the marked disk, after a confirmation'],
   ['/', 'filter the pane; Enter keeps the filter, Esc clears it'],
-  ['r, F5', 'look for images and disks again'],
-  ['d', 'notify the server once more, if it could not be notified after a flash'],
+  ['r, F5', 'refresh images and disks'],
+  ['d', 'notify the server again, if that failed after a flash'],
   ['q, F10', 'quit'],
 ] as const
 
 const SIGNS =
-  'The row with > has the keys, * marks the choice of the other pane, and a row with - cannot be chosen; mark it to see why.'
+  '> marks the current row, and * the choice in the other pane. A row with - cannot be chosen; go to it to see why.'
 
 const renderHelp = (width: number): readonly ScreenRow[] => [
   ...wrapColumns(KEYS, width).map((text) => ({ text })),

@@ -18,10 +18,10 @@ import {
 import { columnsOf, type TerminalStyle, type Output } from '#kit/terminal/text/terminal-style.ts'
 
 const DELTA = {
-  compared: 'Writing what differs from the image; the rest stays on the disk.',
-  'mostly-different': 'Writing the whole image; the disk holds something else.',
-  'no-index': 'Writing the whole image; it has no index to compare the disk with.',
-  untrusted: 'Writing the whole image; the digest of its index is not known.',
+  compared: 'Writing only what differs from the image.',
+  'mostly-different': 'Writing the whole image, because the disk differs too much.',
+  'no-index': 'Writing the whole image, because it has no index to compare with.',
+  untrusted: 'Writing the whole image, because the digest of its index is unknown.',
 } as const
 
 interface BarStyle {

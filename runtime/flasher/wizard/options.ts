@@ -44,7 +44,7 @@ export const WIZARD_LINE = {
   main: WIZARD,
   environment: WIZARD_ENVIRONMENT,
   about: [
-    'Without a command the wizard starts: it asks for an image and a disk, shows what would be lost, and flashes; or it makes an image of a disk. It needs a terminal.',
-    'With --mac the machine server decides what happens; if the server cannot be reached, the wizard opens with its catalog and says why. The server is obeyed without a terminal as well, in plain lines; then what would open the wizard is a failure with exit code 1. A bare name after --server stands for http://; if --server is given more than once, the next one is asked when one does not answer. --catalog is ignored with --mac.',
+    'Without a command the wizard starts. It asks for an image and a disk, shows what will be lost, and flashes. It can also make an image of a disk. It requires a terminal.',
+    'With --mac the machine server decides what happens. If it cannot be reached, the wizard opens with its catalog and says why. Without a terminal, flasher follows the server in plain lines, and exits with 1 where the wizard would open. A bare name after --server means http://. Give --server more than once to name servers to try in turn. --catalog is ignored with --mac.',
   ],
 } as const

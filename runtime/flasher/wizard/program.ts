@@ -48,12 +48,12 @@ export async function wizard(environment: WizardEnvironment, given: Arguments): 
     if (!hasTerminal) {
       // There may be a screen without a keyboard.
       context.painter.leave()
-      const message = start.notice ?? 'the server leaves the choice to the wizard'
+      const message = start.notice ?? 'the server asks for the wizard'
       const { createLog } = await import('#kit/terminal/text/log.ts')
       const style = decideTerminalStyle(environment.env, environment.stderr.isTTY)
       createLog({ program: 'flasher', stderr: environment.stderr, style }).fail(
         message,
-        'The wizard, which would continue here, needs a terminal.',
+        'The wizard requires a terminal.',
       )
       return signal.aborted ? CANCELLED : FAILED
     }
@@ -94,10 +94,10 @@ async function beginAlone(
   const notices = [
     ...(isAlone
       ? [
-          `The server ${server} is not used, and flashes are not reported to it: the MAC address of this machine is unknown (set --mac, or flasher.mac= on the kernel command line).`,
+          `The server ${server} is not used, because the MAC address of this machine is unknown. Set --mac, or flasher.mac= on the kernel command line. Flashes are not reported.`,
         ]
       : []),
-    ...(context.isRoot ? [] : ['Without root, disks can be looked at but not written.']),
+    ...(context.isRoot ? [] : ['Without root you can look at disks, but not write to them.']),
   ]
   const notice = notices.join(' ') || null
   const identity = { ...context.drawing.setting.identity, server }

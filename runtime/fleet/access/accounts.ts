@@ -105,7 +105,7 @@ export function createAccounts({ people, tokens, record }: AccountsDependencies)
       const hash = await hashPassword(password)
       const changed = await people.setPassword(id, hash)
       if (changed === null) return refuse('unknown')
-      await note('password', by, changed, ['got another password', null])
+      await note('password', by, changed, ['has a new password', null])
       return accept(changed)
     },
     setBlocked: createBlocking(people, note),
@@ -165,7 +165,7 @@ export function describeChange(before: Person, after: Person) {
     ...(before.role !== after.role && { role: { before: before.role, after: after.role } }),
     ...(!isSameScope && scope),
   }
-  return { done: isSameScope ? 'got another role' : 'got another scope', changes }
+  return { done: isSameScope ? 'has a new role' : 'has a new scope', changes }
 }
 
 const isOfProvider = (person: Person | null): boolean => (person?.provider ?? null) !== null
@@ -279,7 +279,7 @@ export function createStanding({ people, tokens }: StandingDependencies): Standi
       if (name === null) return null
       const person = find(name, since)
       if (person === null) return `${name} was removed`
-      return permits(scopesOf(person.role), scope) ? null : `${name} may not do this any more`
+      return permits(scopesOf(person.role), scope) ? null : `${name} may no longer do this`
     },
     canSee(actor, labels) {
       const name = nameOf(actor)

@@ -92,8 +92,8 @@ const nobodysHash = () => (nobodys ??= hashPassword(randomBytes(16).toString('he
 
 const CHANGED_ELSEWHERE = new Fault(
   'conflict',
-  'the password was changed on another server in the same moment, and that change counts',
-  { hint: 'Find out who changed it. Log in with that password to set another one.' },
+  'the password was changed on another server at the same time, and that change was kept',
+  { hint: 'Log in with that password to set another one.' },
 )
 
 export const generatePassword = (): string => renderGenerated(randomBytes(64))

@@ -55,7 +55,7 @@ export function createProviderPeople(parts: ProviderPeopleDependencies) {
     if (changed.blocked_at !== null) return refuse('blocked')
     if (isNews) {
       const { done, changes } = describeChange(before, changed)
-      await note('changed', by(changed, ip), changed, [`${done}, says ${called}`, { changes }])
+      await note('changed', by(changed, ip), changed, [`${done}, set by ${called}`, { changes }])
     }
     return role === null ? refuse('no-role') : accept(changed)
   }

@@ -87,14 +87,14 @@ function readUser(): string {
     return userInfo().username
   } catch (cause) {
     throw new Fault('conflict', `the user ${process.getuid?.()} has no account on this system`, {
-      hint: 'Run the server as a user of /etc/passwd: its password is the one of the web interface.',
+      hint: 'Run the server as a user in /etc/passwd. The web interface uses that password.',
       cause,
     })
   }
 }
 
 const noPassword = (user: string, what: string) =>
-  new Fault('conflict', `the account ${user} ${what}, so nobody could log in`, {
+  new Fault('conflict', `the account ${user} ${what}, so you could not log in`, {
     hint: `As root: passwd ${user}. The web interface takes the password of the user who runs the server.`,
   })
 
@@ -102,7 +102,7 @@ async function explainTrial(user: string, exitCode: number): Promise<Fault> {
   const status = await readFile('/proc/self/status', 'utf8').catch(() => '')
   if (!parseNoNewPrivileges(status)) return cannotCheck(user, exitCode)
   return new Fault('conflict', `the password of ${user} cannot be checked: no new privileges`, {
-    hint: 'Set NoNewPrivileges=no in the unit, and remove what implies it; see docs/earlier-line.md.',
+    hint: 'Set NoNewPrivileges=no in the unit, and remove options that imply it; see docs/earlier-line.md.',
   })
 }
 

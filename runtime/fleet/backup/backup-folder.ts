@@ -65,12 +65,12 @@ const isFile = (path: string): Promise<boolean> =>
 const refuseFile = (base: string) => (thrown: unknown) => {
   const isInTheWay = ['EEXIST', 'ENOTDIR'].includes(systemCodeOf(thrown) ?? '')
   throw isInTheWay
-    ? notAFolder(`backups cannot be kept in ${base}: it is no folder`, thrown)
+    ? notAFolder(`backups cannot be kept in ${base}: it is not a folder`, thrown)
     : thrown
 }
 
 const notAFolder = (words: string, cause?: unknown) =>
   new Fault('conflict', words, {
-    hint: 'Move the file away, or choose another folder (paths.backup_dir).',
+    hint: 'Move the file, or choose another folder (paths.backup_dir).',
     cause,
   })

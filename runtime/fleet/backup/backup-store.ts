@@ -165,7 +165,7 @@ async function* readPieces(storage: Storage, id: string, file: BackupFile): Asyn
     const bytes = await readValue(storage, key(id, piece.name))
     if (bytes === null) throw damaged(id, `${piece.name} is missing, or is no file`)
     if (bytes.length !== piece.bytes || digestOf(bytes) !== piece.sha256) {
-      throw damaged(id, `${piece.name} is not what was written`)
+      throw damaged(id, `${piece.name} was changed after it was written`)
     }
     hash.update(bytes)
     yield bytes
@@ -178,8 +178,8 @@ const key = (id: string, name: string) => `${id}:${name}`
 const digestOf = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
 const notAsWritten = (id: string, name: string) =>
-  new Fault('verify-failed', `backup ${id}: ${name} does not read back as it was written`, {
-    hint: 'Look after the storage that backups go to (backup.driver, paths.backup_dir).',
+  new Fault('verify-failed', `backup ${id}: ${name} could not be verified`, {
+    hint: 'Check the storage for backups (backup.driver, paths.backup_dir).',
   })
 
 const damaged = (id: string, what: string) =>

@@ -94,7 +94,7 @@ export function renderDisarmed(machines: readonly DisarmedMachine[]): string {
   const named = machines.slice(0, MAX_NAMED).map(nameDisarmed)
   const more = machines.length - named.length
   const list = more > 0 ? `${named.join(', ')} and ${more} more` : named.join(', ')
-  return `Disarmed until an operator chooses Flash again: ${list}.`
+  return `Disarmed; arm them again when you are ready: ${list}.`
 }
 
 const MAX_NAMED = 20

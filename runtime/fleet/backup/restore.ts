@@ -249,8 +249,8 @@ function findDatabase({ backup_id, manifest }: StoredBackup, line: string): Back
 }
 
 const nothingToImportInto = ({ path }: Database, id: string) =>
-  new Fault('conflict', `backup ${id} holds hardware alone, and ${path} is damaged`, {
-    hint: 'Move that file away first, or restore a backup that holds a database.',
+  new Fault('conflict', `backup ${id} has only hardware data, and ${path} is damaged`, {
+    hint: 'Move that file first, or restore a backup with a database.',
   })
 
 const PEOPLE = ['id', 'record', 'password', 'updated_at', 'removed_at'] as const

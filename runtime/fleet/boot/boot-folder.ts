@@ -84,7 +84,7 @@ async function writeStream(path: string, bytes: AsyncIterable<Uint8Array>, maxBy
   for await (const chunk of bytes) {
     length += chunk.byteLength
     if (length > maxBytes) {
-      throw new Fault('too-large', `an upload may have ${maxBytes} bytes at most`, {
+      throw new Fault('too-large', `at most ${maxBytes} bytes can be uploaded`, {
         hint: 'The setting tuning.max_upload_bytes raises the limit.',
       })
     }
@@ -97,7 +97,7 @@ async function writeStream(path: string, bytes: AsyncIterable<Uint8Array>, maxBy
 }
 
 const mismatch = (name: string) =>
-  new Fault('digest-mismatch', `${name} is not the file that the list of checksums names`, {
+  new Fault('digest-mismatch', `${name} does not match its checksum`, {
     hint: 'Nothing was replaced. For another build of that version, upload its .sha256 file first.',
   })
 
@@ -161,8 +161,8 @@ async function finish(dir: string, committed: string): Promise<void> {
 async function checkFree(dir: string, name: string): Promise<void> {
   const there = await lstat(join(dir, name)).catch(() => null)
   if (there === null || there.isFile() || there.isSymbolicLink()) return
-  throw new Fault('conflict', `${join(dir, name)} is in the way: it is no file`, {
-    hint: 'Move it away, then try again.',
+  throw new Fault('conflict', `${join(dir, name)} is in the way; it is not a file`, {
+    hint: 'Move it, then try again.',
   })
 }
 

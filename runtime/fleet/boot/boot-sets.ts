@@ -387,7 +387,7 @@ async function walk(
     if (step.kind !== 'more') return step
     at += chunk.length
     budget.bytes -= chunk.length
-    if (budget.bytes < 0) throw new RangeError('it unpacks to more than is read')
+    if (budget.bytes < 0) throw new RangeError('it is too large when unpacked')
   }
   return { kind: 'more' }
 }

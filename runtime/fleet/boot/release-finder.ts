@@ -115,7 +115,7 @@ function requireManifest({ keys, tag }: ReleaseQuery, first: unknown): void {
     `release ${tag} has no signed manifest: ${renderError(first)}`,
     {
       cause: first,
-      hint: 'releases.public_keys requires release.toml and release.toml.sig; without it neither is needed.',
+      hint: 'releases.public_keys requires release.toml and release.toml.sig; they are only needed with it.',
     },
   )
 }
@@ -171,7 +171,7 @@ async function measure(
     const url = `${base}${file.name}`
     await using source = await sources.open(url, { signal })
     const { sizeBytes } = source
-    if (sizeBytes === null) throw wrongRelease(url, 'the server does not say how long it is')
+    if (sizeBytes === null) throw wrongRelease(url, 'the server does not send its size')
     artifacts.push({ ...file, sizeBytes })
   }
   return artifacts
@@ -289,7 +289,7 @@ function targetOf(url: string): HttpTarget {
 
 export const wrongRelease = (url: string, reason: string) =>
   new Fault('upstream-failed', `${renderSafeUrl(url)} cannot be used: ${reason}`, {
-    hint: 'Nothing was changed; the release itself must be put right.',
+    hint: 'Nothing was changed. The publisher of the release has to fix it.',
   })
 
 /** Rejects with a Fault `upstream-failed` if no address has it, or its list omits a file. */

@@ -94,7 +94,7 @@ export function createReleaseFetches(parts: ReleasesDependencies) {
       const missing = obstacle()
       if (missing !== null) {
         throw new Fault('conflict', `nothing can be fetched: ${missing}`, {
-          hint: 'Enter where releases are, or upload the files.',
+          hint: 'Enter the site and repository of releases, or upload the files.',
         })
       }
       const words = `Release ${tag} requested`
@@ -254,7 +254,7 @@ function rememberFile(job: FetchJob, name: string, change: Partial<ReleaseFile>)
 /** Running files end as the whole did; waiting ones never began. */
 function rememberEnd(job: FetchJob): FetchJob {
   const { status, started_at, finished_at } = job
-  const error = started_at === null ? 'it was cancelled before it began' : job.error
+  const error = started_at === null ? 'it was cancelled before it started' : job.error
   const artifacts = job.artifacts.map((file) =>
     file.status === 'running' ? { ...file, status, error, finished_at } : file,
   )
@@ -349,7 +349,7 @@ async function fetchFile(
   if (found === null) return onFile(name, sizeBytes, true)
   throw new Fault(
     'digest-mismatch',
-    `${renderSafeUrl(url)} holds ${found}, but its release lists ${sha256}`,
-    { hint: 'Nothing was changed; the release itself must be put right.' },
+    `${renderSafeUrl(url)} has the digest ${found}, but its release lists ${sha256}`,
+    { hint: 'Nothing was changed. The publisher of the release has to fix it.' },
   )
 }

@@ -41,6 +41,6 @@ async function readNotes(path: string): Promise<z.infer<typeof NotesSchema> | nu
   const read = NotesSchema.safeParse(parseJson(text))
   if (read.success) return read.data
   throw new Fault('input-invalid', `${path} is damaged`, {
-    hint: 'Delete it: this server then takes the keys that the others have.',
+    hint: 'Delete it. This server then gets the keys of the other servers.',
   })
 }

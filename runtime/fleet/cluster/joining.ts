@@ -367,7 +367,7 @@ interface Reset {
 async function record(session: PgSession, { at, former, from, to }: Reset): Promise<void> {
   const [counted] = await session.query(`SELECT count(*) AS machines FROM ${SCHEMA_NAME}.machines`)
   const machines = numberIn(counted, 'machines')
-  const summary = `Upgraded from ${from} to ${to}: ${machines} machines, their hardware, runs and events, the settings, the tokens and the people were taken over. The old tables are the schema ${former} of the database.`
+  const summary = `Upgraded from ${from} to ${to}: ${machines} machines, their hardware, runs and events, the settings, the tokens and the people were kept. The old tables are the schema ${former} of the database.`
   const details = JSON.stringify({ from_version: from, to_version: to, archived_at: former })
   const { subject_kind, actor } = SYSTEM_EVENT
   await session.query(
@@ -496,32 +496,32 @@ const readCells = (table: SharedTable, row: PgRow): RowCells =>
       typeof value === 'number' ||
       value instanceof Uint8Array
     if (isCell) return value
-    throw new TypeError(`the database holds something else in ${table.name}.${name}`)
+    throw new TypeError(`the database has an unexpected value in ${table.name}.${name}`)
   })
 
 function refuseOwnMachines(file: SqliteFile) {
   if (file.get('SELECT 1 AS n FROM machines LIMIT 1') === null) return
   throw new Fault('input-invalid', `${file.path} holds machines and belongs to no database yet`, {
-    hint: 'flasher-web database import brings them into an empty database. To use what the database has instead, move the file away.',
+    hint: 'Import them into an empty database with flasher-web database import. To use the contents of the database instead, move the file.',
   })
 }
 
 const NOT_EMPTY = new Fault(
   'input-invalid',
-  'only a state that stands alone is imported, and only into a database that nothing was stored in',
+  'only a detached state can be imported, and only into an empty database',
   {
     hint: 'Use an empty database (createdb), or start the server with an empty state folder to use what this one has.',
   },
 )
 
 const OTHER = new Fault('input-invalid', 'this state belongs to another database', {
-  hint: 'Correct database.url, or let the state stand alone first: flasher-web database detach.',
+  hint: 'Correct database.url, or detach this state first with flasher-web database detach.',
 })
 
 const OLDER = new Fault(
   'input-invalid',
-  'the database is older than this state: changes that were acknowledged are not in it',
+  'the database is older than this state and lacks acknowledged changes',
   {
-    hint: 'Restore the newer database, or go on with what it has: flasher-web database accept-older, which disarms every machine.',
+    hint: 'Restore the newer database, or accept the older one with flasher-web database accept-older, which disarms every machine.',
   },
 )

@@ -410,12 +410,12 @@ const deposed = () =>
 const REPLACED = {
   older: new Fault(
     'no-leader',
-    'the database went back: changes that were acknowledged are not in it',
+    'the database was replaced by an older one that lacks acknowledged changes',
     {
-      hint: 'Restore the newer database, or go on with what it has: flasher-web database accept-older.',
+      hint: 'Restore the newer database, or accept the older one with flasher-web database accept-older.',
     },
   ),
-  foreign: new Fault('no-leader', 'somebody else has changed the database', {
-    hint: 'This server ends; once it is started again it reads what is there.',
+  foreign: new Fault('no-leader', 'another program changed the database', {
+    hint: 'This server stops. It reads the changes when you start it again.',
   }),
 } as const

@@ -196,8 +196,7 @@ function createCopies({ bootFiles, openFile, keep, log, files, refresh }: Copies
   let [trouble, failed, retryAt] = ['', '', 0]
 
   function fail(version: string, why: string): void {
-    if (why !== trouble)
-      log.warn(`the live system of the fleet is not here yet: ${why}. What is here stays.`)
+    if (why !== trouble) log.warn(`the live system was not copied from another server: ${why}`)
     ;[trouble, failed, retryAt] = [why, version, performance.now() + RETRY_MS]
   }
 
@@ -247,7 +246,7 @@ function createCopies({ bootFiles, openFile, keep, log, files, refresh }: Copies
         const versions = renderVersions(wanted)
         return fail(
           version,
-          `no other server that is here has all files of ${versions}; fetch that release or use another one on the Netboot page`,
+          `no connected server has all files of ${versions}; fetch that release or use another one on the Netboot page`,
         )
       }
       const ending = new AbortController()

@@ -194,7 +194,7 @@ const refuseCopy = ({ name, url }: Pick<Member, 'name' | 'url'>) =>
     'input-invalid',
     `the state folder is a copy of the one that ${name} (${url}) uses: both would be one server to the others`,
     {
-      hint: 'Delete cluster.json in the state folder of the copy: it is a server of its own then.',
+      hint: 'Delete cluster.json in the state folder of the copy, to make it a separate server.',
     },
   )
 

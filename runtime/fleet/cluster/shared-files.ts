@@ -101,9 +101,9 @@ async function insist(file: SharedFile, first: string | null): Promise<void> {
 async function readRefusal({ name, epoch, session }: SharedFile): Promise<Fault> {
   const isReplaced = epoch !== null && (await readLease(session)).epoch !== epoch
   const why = isReplaced
-    ? `another server leads by now, and ${name} is not stored from here`
-    : `${name} was changed on another server in the same moment`
-  return new Fault('no-leader', why, { hint: 'Look at what is there now, and try again.' })
+    ? `another server leads now, so ${name} was not stored`
+    : `${name} was changed on another server at the same time`
+  return new Fault('no-leader', why, { hint: 'Look at the current state, and try again.' })
 }
 
 /** `stored`: the row's version. False: it changed meanwhile, look again. */
@@ -137,7 +137,8 @@ async function takeChanged(file: SharedFile, read: ReadPair, noted: SharedFileNo
   if (!(await take(file, read))) return false
   if (noted === null) return true
   const isOwnLost = read.content !== null && digestOf(read.content) !== noted.digest
-  if (isOwnLost) log.warn(`${name} was changed here and on another server: the other change counts`)
+  if (isOwnLost)
+    log.warn(`${name} was changed here and on another server; the other change was kept`)
   else log.info(`${name} was changed on another server`)
   return true
 }

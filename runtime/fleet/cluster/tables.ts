@@ -144,7 +144,7 @@ export function checkShape(lease: Pick<Lease, 'line' | 'schema' | 'release'>, li
     throw new Fault(
       'input-invalid',
       `the database belongs to the ${lease.line} release line; this is the ${line} line`,
-      { hint: 'Give this line a database of its own.' },
+      { hint: 'Give this line a separate database.' },
     )
   }
   if (lease.schema > SCHEMA) {

@@ -82,7 +82,7 @@ async function talk(
     return sent.rejected.length === 0 ? TAKEN : judgeRefusals(listRefusals(sent, to))
   } catch (thrown) {
     if (signal.aborted) return failed(STOPPED)
-    if (ending.aborted) return failed(`no end of the talk within ${limit.ms() / 1000} s`)
+    if (ending.aborted) return failed(`no end of the conversation within ${limit.ms() / 1000} s`)
     // Others have it already: each address that is left is judged for itself.
     const refusals = left === undefined ? [] : listRefusals(thrown, to)
     return refusals.length === 0 ? failed(describe(thrown)) : judgeRefusals(refusals)

@@ -124,4 +124,4 @@ export function silence(sql: Sql): void {
   sql.run('UPDATE notify_receivers SET place = (SELECT coalesce(max(id), 0) FROM events)')
 }
 
-const OLDER_STATE = 'the state was replaced by an older one, from which nothing is sent'
+const OLDER_STATE = 'an older state was restored, and nothing is sent from it'

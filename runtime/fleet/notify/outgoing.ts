@@ -70,7 +70,7 @@ export interface SendingLimits {
   readonly signal: AbortSignal
 }
 
-export const STOPPED = 'the server was stopped meanwhile'
+export const STOPPED = 'the server was stopped in the meantime'
 
 /** The limit was over, or the server was stopped, before the name server has answered. */
 export const unfound = ({

@@ -178,7 +178,7 @@ export function createReceiverEdits({
     if (!changed.ok) return changed
     const [former, present] = [before, changed.value.rules].map((each) => each.map(describeRule))
     const changes = { rules: { before: former, after: present } }
-    await note('changed', by, changed.value, ['got other rules', { changes }])
+    await note('changed', by, changed.value, ['has new rules', { changes }])
     return changed
   }
 
@@ -199,7 +199,7 @@ export function createReceiverEdits({
     async setPaused(id: string, paused: boolean, by: Requester) {
       const changed = await change(id, (one) => ({ ...one, paused }))
       if (changed.ok)
-        await note('changed', by, changed.value, [paused ? 'was paused' : 'goes on', null])
+        await note('changed', by, changed.value, [paused ? 'was paused' : 'was resumed', null])
       return changed
     },
     /** `rule` replaces the one with its id; null as an id adds it. */

@@ -376,13 +376,13 @@ const createManual = (
 const describeGivenUp = (receiver: Receiver, { content }: Message, failure: string) =>
   describeFailed(
     receiver,
-    `Notifications to ${receiver.name} have failed for a day, and one was given up (${content.title}): ${failure}`,
+    `Notifications to ${receiver.name} have failed for a day, and one was discarded (${content.title}): ${failure}`,
   )
 
 const describeLoss = (receiver: Receiver, { content }: Message, failure: string) =>
   describeFailed(
     receiver,
-    `Not everyone got a notification to ${receiver.name} (${content.title}): ${failure}`,
+    `Some addresses did not get a notification to ${receiver.name} (${content.title}): ${failure}`,
   )
 
 const describeFailed = ({ id, name }: Receiver, summary: string): JournalEntry => ({
@@ -414,7 +414,7 @@ export async function transmit(
   given: SendingLimits,
 ): Promise<DeliveryOutcome> {
   if (secret === null && SECRET_SHAPES[target.kind] !== null) {
-    return failed('its secret is not kept on this server: edit the receiver and enter it again')
+    return failed('its secret is not on this server. Edit the receiver and enter it again')
   }
   const opening = secret ?? ''
   if (target.kind === 'mail') {

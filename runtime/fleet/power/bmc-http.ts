@@ -71,7 +71,7 @@ export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
     if (seen !== null && pinned === seen) return
     socket.destroy()
     if (seen === null) throw codedError('ECONNRESET', 'no certificate')
-    const what = pinned === BY_AUTHORITY ? 'vouched for by no authority any more' : 'another one'
+    const what = pinned === BY_AUTHORITY ? 'no longer trusted' : 'a different one'
     trouble = lasting('certificate', `its certificate is ${what}: ${shown}`, TRUST)
     throw codedError(CHANGED, trouble.seen)
   }

@@ -224,7 +224,7 @@ async function sendPackets(packet: Buffer, address: string, port: number): Promi
   }
 }
 
-const NO_BOOT = lasting('unsupported', 'Wake-on-LAN sets no boot device', 'Use another way.')
+const NO_BOOT = lasting('unsupported', 'Wake-on-LAN sets no boot device', 'Choose another type.')
 const CHECK = 'Check the broadcast address, and that this host has a way to that network.'
 
 /** For outlets, plugs, KVMs: a URL for each verb. `credential` null: not needed. */
@@ -244,7 +244,7 @@ function createHookDriver(
   let isPressed = false
 
   async function ask(template: string | null, method: 'GET' | 'POST', signal: AbortSignal) {
-    if (template === null) return refuse(lasting('unsupported', 'it has no URL for that', ADD))
+    if (template === null) return refuse(lasting('unsupported', 'it has no URL for this', ADD))
     const url = renderHookUrl(template, mac)
     const http = createBmcHttp(url, { ...given, signal })
     try {
@@ -296,11 +296,11 @@ function judge(status: number, quoted: string): PowerTrouble {
   const seen = `the hook answered ${status}${quoted === '' ? '' : `: ${quoted}`}`
   if (status === 401 || status === 403) return lasting('login', seen, 'Correct user and password.')
   if (status >= 300 && status < 400) {
-    const redirect = `the hook answered ${status}, a redirect, which is not followed`
-    return lasting('address', redirect, 'Enter where it leads.')
+    const redirect = `the hook answered ${status}, a redirect`
+    return lasting('address', redirect, 'Enter the address it leads to.')
   }
   const make = status >= 500 || status === 429 ? passing : lasting
-  return make('refused', seen, 'Check the URL, and the log of what serves it.')
+  return make('refused', seen, 'Check the URL and the log of its server.')
 }
 
 const STATES = 'Use a URL for the state that answers on or off, or none.'

@@ -65,7 +65,7 @@ export function createPower(given: PowerDependencies) {
     request: PowerRequest,
   ): Promise<Result<PowerDone, PowerFailure>> {
     const entry = book.find(mac)
-    const asked = `The power of ${mac} was to be controlled`
+    const asked = `Power control of ${mac} failed`
     if (entry === null) return refuse({ ...NO_WAY, asked, state: 'unknown' })
     const key = queueOf(entry.bmc)
     const queue = queues.get(key) ?? { run: createQueue(1), waiting: 0 }
@@ -151,18 +151,18 @@ interface BmcQueue {
 const NEVER = { state: 'unknown', at: null } as const
 
 const SET_ONE = 'Set one by PUT /machines/{mac}/power.'
-const NO_WAY = lasting('unsupported', 'no way to its power is set', SET_ONE)
+const NO_WAY = lasting('unsupported', 'no power control is set up', SET_ONE)
 const FULL = passing(
   'busy',
   `${MAX_WAITING} requests wait for its BMC`,
   'Try again when they are done.',
 )
-const CHANGED = passing(
+const CHANGED = passing('busy', 'its power settings were changed in the meantime', 'Try again.')
+const ENDED = passing(
   'busy',
-  'it is reached in another way since this was asked',
-  'Ask for it again.',
+  'the server was stopped in the meantime',
+  'Read its state, and try again.',
 )
-const ENDED = passing('busy', 'the server ended meanwhile', 'Read its state, and try again.')
 
 export interface PowerRequest {
   readonly action: PowerAction
@@ -225,10 +225,10 @@ async function sendUnseen(watch: PowerWatch, step: PowerStep, isLater: boolean):
 }
 
 const ASKED: Readonly<Record<PowerAction | PowerPress, string>> = {
-  on: 'It was to be turned on',
-  off: 'It was to be turned off',
-  restart: 'It was to be restarted',
-  read: 'Its power state was to be read',
+  on: 'Not turned on',
+  off: 'Not turned off',
+  restart: 'Not restarted',
+  read: 'Power state not read',
 }
 
 function bootWord({ abilities }: PowerDriver, isOwnOrder: boolean): PowerDone['boot'] {
@@ -312,14 +312,14 @@ function createEffort(watch: PowerWatch, step: PowerStep) {
 const BY_ITSELF = lasting(
   'boot-lost',
   'it turned on by itself before its boot device was set',
-  'Look at what its BMC does after a loss of power, and ask for a restart.',
+  'Check what its BMC does after a power loss, then restart the machine.',
 )
 
 const notSo = ({ state, times }: PowerWatch): PowerTrouble =>
   passing(
     'not-so',
-    `it accepted that, and still reads ${state.current.replace('-', ' ')} after ${Math.round(times.limit / 1000)} s`,
-    'Look at the machine and at the log of its BMC.',
+    `the BMC accepted this, but the machine is still ${state.current.replace('-', ' ')} after ${Math.round(times.limit / 1000)} s`,
+    'Check the machine and the log of its BMC.',
   )
 
 /** The boot device right before the press: IPMI forgets it after a minute. */

@@ -84,7 +84,7 @@ function createVisit(
     const failure = read.ok ? redfish.findTaskFailure(read.value.value) : null
     if (failure === null) return accept(null)
     task = null
-    return refuse(passing('refused', failure, 'Look at the log of its BMC.'))
+    return refuse(passing('refused', failure, 'Check the log of its BMC.'))
   }
 
   async function readState(): PowerAnswer<PowerReading> {
@@ -186,8 +186,8 @@ const TAGS: readonly ((inHeader: string, inDocument: string) => string)[] = [
 
 const makeStrong = (etag: string) => etag.replace(/^W\//, '')
 
-const OTHER_WAY = 'Use another way to this machine.'
-const UPDATE = 'Look for an update of its firmware.'
+const OTHER_WAY = 'Choose another type.'
+const UPDATE = 'Update its firmware.'
 const SET_BY_HAND = 'Set the network as first boot device in its firmware, or update its BMC.'
 
 interface Drive {
@@ -216,7 +216,7 @@ async function insertCd(
 
 function checkImage({ Image }: redfish.Media, url: string): Result<null, PowerTrouble> {
   if (Image === url) return accept(null)
-  const seen = `its virtual CD reads back as ${quote(Image ?? 'nothing')}`
+  const seen = `the BMC reports the virtual CD ${quote(Image ?? 'nothing')}`
   return refuse(passing('boot-lost', seen, REACH))
 }
 
@@ -332,8 +332,7 @@ export async function openRedfish(
     const asked = await send(path, { method: 'GET' })
     if (!asked.ok) return asked
     const value = redfish.parseDocument(schema, asked.value.bytes)
-    if (value === null)
-      return refuse(passing('answer', `${path} is not as it must be`, UPDATE_OR_OTHER))
+    if (value === null) return refuse(passing('answer', `${path} is invalid`, UPDATE_OR_OTHER))
     return accept({ value, etag: asked.value.headers.etag ?? '' })
   }
 
@@ -408,10 +407,10 @@ const basic = ({ user, password }: Credential) =>
 /** Some redirect a change to the same path with a final slash; that is followed. */
 const nameWithoutSlash = ({ pathname, search }: URL) => `${pathname.replace(/\/$/, '')}${search}`
 
-const UPDATE_OR_OTHER = 'Look for an update of its firmware, or use another way.'
+const UPDATE_OR_OTHER = 'Update its firmware, or use another type of power control.'
 const ELSEWHERE = lasting(
   'address',
-  'it redirects to another address, which is not followed',
+  'it redirects to another address',
   'Enter the address at which its BMC answers itself.',
 )
-const ENDED = passing('sessions', 'its session ended early', 'Look whether its BMC restarts.')
+const ENDED = passing('sessions', 'its session ended early', 'Check whether its BMC restarts.')

@@ -205,7 +205,7 @@ export function createRunPosts({ database, running, now, elapsed, onBegun }: Run
 const heardBy = (server: string | null, before: Run, run: Run): Run =>
   run === before || server === null ? run : { ...run, server }
 
-const SUPERSEDED = 'It stopped responding, and the machine began another run.'
+const SUPERSEDED = 'The machine stopped responding, then started another run.'
 
 const compare = (before: Run, run: Run): Pick<RunUpdate, 'hasEnded' | 'isTurn'> => ({
   hasEnded: run.result !== null && run.result !== before.result,

@@ -331,7 +331,7 @@ interface RunWatchDependencies {
 
 /** After the last post, or the server's start. */
 const GIVE_UP_MS = 24 * 3_600_000
-const SILENT = 'It has not responded for a day.'
+const SILENT = 'The machine has not responded for a day.'
 
 function createRunWatch({ running, changes, patience, now, elapsed }: RunWatchDependencies) {
   const listeners: ((run: Run) => Promise<void>)[] = []

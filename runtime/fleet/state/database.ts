@@ -239,7 +239,7 @@ const inUse = (path: string) => {
   const holder = findHolder(`${path}.lock`)
   const who = holder === null ? 'another process' : `process ${holder}`
   return new Fault('conflict', `${who} already serves ${path}`, {
-    hint: 'One server a state directory: stop the other one, or choose another directory (FLASHER_PATHS_STATE_DIR).',
+    hint: 'Stop the other server, or choose another state directory (FLASHER_PATHS_STATE_DIR).',
   })
 }
 
@@ -387,7 +387,7 @@ function openState(opening: StateOpening): Opened {
 }
 
 export const renderEmptyState = (path: string): string =>
-  `${basename(path)} was empty, so a new database was begun: machines, settings and events that it held are lost. A backup can be restored.`
+  `${basename(path)} was empty, so a new database was created. The machines, settings and events in the old one are lost. You can restore a backup.`
 
 type OpeningPlan =
   | { readonly action: 'use' }
@@ -417,7 +417,7 @@ const otherLine = (path: string, marker: Marker, ours: Marker) =>
     'conflict',
     `${path} belongs to the ${marker.line} release line (${marker.release}); this is the ${ours.line} line`,
     {
-      hint: 'Start that line, or choose another state directory (FLASHER_PATHS_STATE_DIR), or move the file away.',
+      hint: 'Start a server of that line, choose another state directory (FLASHER_PATHS_STATE_DIR), or move the file.',
     },
   )
 
@@ -439,6 +439,6 @@ function checkHealth(file: SqliteFile) {
   const damage = file.findDamage('quick_check')
   if (damage === null) return
   throw new Fault('input-invalid', `${file.path} is damaged: ${damage}`, {
-    hint: 'Nothing was changed. Move the file away and start again, then restore a backup; the newest state.db.*.bak beside it is an older state.',
+    hint: 'Nothing was changed. Move the file and start again, then restore a backup, or the newest state.db.*.bak in the same folder.',
   })
 }

@@ -59,11 +59,11 @@ export function rotateState({ path, from, to, carry, isBare, now }: Rotation): S
 
 const describeReset = (reset: SchemaReset, machines: number | null): string =>
   machines === null
-    ? `The database of ${reset.from_version} was put aside as ${reset.archived_at}; nothing of it could be taken over.`
-    : `Upgraded from ${reset.from_version} to ${reset.to_version}: ${machines} machines, their hardware, runs and events, the settings, the tokens and the people were taken over. The old database is ${reset.archived_at}.`
+    ? `The database of ${reset.from_version} was moved to ${reset.archived_at}; none of its data could be imported.`
+    : `Upgraded from ${reset.from_version} to ${reset.to_version}: ${machines} machines, their hardware, runs and events, the settings, the tokens and the people were kept. The old database is ${reset.archived_at}.`
 
 const describeBare = (path: string, { archived_at }: SchemaReset): string =>
-  `${basename(path)} had no tables, like a copy that was made without its ${basename(path)}-wal, and was put aside as ${archived_at}. A new database was begun; a backup can be restored.`
+  `${basename(path)} had no tables, like a copy that was made without its ${basename(path)}-wal, and was moved to ${archived_at}. A new database was created. You can restore a backup.`
 
 function carryOver(file: SqliteFile): number {
   const [ours, theirs] = [file.listTables(), file.listTables('former')]

@@ -151,7 +151,7 @@ type Meaning = readonly [code: FaultCode, describe: (path: string) => string, hi
 const DAMAGED: Meaning = [
   'input-invalid',
   (path) => `${path} is damaged or not a database`,
-  'Nothing was changed. Move the file away and start again, then restore a backup; the newest state.db.*.bak beside it is an older state.',
+  'Nothing was changed. Move the file and start again, then restore a backup, or the newest state.db.*.bak in the same folder.',
 ]
 const FULL: Meaning = [
   'storage-full',

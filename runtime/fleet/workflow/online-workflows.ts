@@ -149,7 +149,7 @@ async function execute(parts: OnlineWorkflowsDependencies, order: Execution): Pr
     await writeFile(config, renderTransport({ host, port, key }), { mode: 0o600 })
     const argv = [tool, ...cijoeArgv(workflow, config).slice(1)]
     await inTurn(async () => {
-      using limit = createLimit(signal, timeLimit, () => 'the workflow took longer than it may')
+      using limit = createLimit(signal, timeLimit, () => 'the workflow exceeded its time limit')
       await say(argv.join(' '))
       await runTool(parts, { argv, cwd: folder, signal: limit.signal, onOutput: log.write })
     })
@@ -180,7 +180,7 @@ async function checkInputs(
   const fault = findWorkflowFault(workflow)
   if (fault !== null) throw new Fault('input-invalid', `${workflow}: ${fault}`)
   if (await isBelow(workflow, uploads)) {
-    throw new Fault('input-invalid', `the workflow lies where uploads go: ${workflow}`, {
+    throw new Fault('input-invalid', `the workflow is in an upload folder: ${workflow}`, {
       hint: 'Keep workflows where only administrators of this host can write.',
     })
   }
@@ -360,7 +360,7 @@ async function openWorkflowLog(folder: string): Promise<WorkflowLog> {
   }
 }
 
-const CUT = '\nflasher: the log is full; the rest was left out\n'
+const CUT = '\nflasher: the log is full; the rest is missing\n'
 
 async function readTail(path: string, most: number): Promise<string | null> {
   await using file = await open(path).catch(ifMissing(null))
@@ -456,7 +456,7 @@ function tryBanner(host: string, port: number, signal: AbortSignal): Promise<str
   socket.on('error', (thrown) => end(renderError(thrown)))
   socket.on('close', () => end('the connection was closed'))
   socket.once('data', (greeting) => {
-    end(greeting.toString('latin1').startsWith('SSH-') ? null : 'what answers is not SSH')
+    end(greeting.toString('latin1').startsWith('SSH-') ? null : 'the service there is not SSH')
   })
   return promise
 }

@@ -358,7 +358,7 @@ function renderCause(cause: TomlEditRefusal): string {
     case 'not-a-section':
       return 'its section is not a table there'
     case 'too-unusual':
-      return 'it is written in a way that must be changed by hand'
+      return 'it can only be changed by hand'
   }
 }
 

@@ -18,11 +18,11 @@ export function defaultStateDir(env: Environment, isRoot: boolean): string {
 
 /**
  * For its owner alone (mode 0700), and proves it usable. Rejects with a Fault `input-missing` where
- * it cannot be used, `input-invalid` where it is no folder.
+ * it cannot be used, `input-invalid` where it is not a folder.
  */
 export async function prepareStateDir(path: string): Promise<void> {
   const hint =
-    'Choose another with FLASHER_PATHS_STATE_DIR or [paths] state_dir, or let the user who runs this own it.'
+    'Choose another with FLASHER_PATHS_STATE_DIR or [paths] state_dir, or make the user who runs this its owner.'
   try {
     await makeFolder(path, 0o700)
     await access(path, constants.R_OK | constants.W_OK | constants.X_OK)

@@ -4,7 +4,7 @@
 export const FAULT_CODES = [
   'misuse', // arguments that make no sense
   'input-missing', // a named file or URL is not there
-  'input-invalid', // a file is there, but is not what it must be
+  'input-invalid', // a file is there, but is invalid
   'plan-refused', // validation refused it; nothing was written
   'source-broken', // reading the image failed, or it changed while it was read
   'image-broken', // the image's bytes are damaged, cut off or followed by garbage

@@ -19,7 +19,7 @@ export async function openKeptFile<Content extends object>(of: {
   const read = text === null ? of.empty : of.schema.safeParse(parseJson(text)).data
   if (read === undefined) {
     throw new Fault('input-invalid', `${of.path} cannot be read as ${of.named[0]}`, {
-      hint: `Put a copy of it in its place, or remove it and enter the ${of.named[1]} again.`,
+      hint: `Restore it from a copy, or remove it and enter the ${of.named[1]} again.`,
     })
   }
   let content = read

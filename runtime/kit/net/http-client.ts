@@ -216,7 +216,7 @@ function proxiesOf(env: Environment) {
   })
 }
 
-const stalled = (ms: number) => codedError(STALLED, `no byte for ${ms / 1000} s`)
+const stalled = (ms: number) => codedError(STALLED, `no data for ${ms / 1000} s`)
 const misdirected = (words: string) => codedError(MISDIRECTED, words)
 
 /** Reads the trusted TLS authorities: Node's own, and those of FLASHER_CA_FILE. */

@@ -237,7 +237,7 @@ async function* attempt(
       progress.at += chunk.length
       if (!remote.isHasty) progress.tries = 0
       if (part.to !== null && progress.at > part.to) {
-        throw stop(transfer, part.to, 'the server sent more bytes than it said')
+        throw stop(transfer, part.to, 'the server sent more bytes than it announced')
       }
       yield chunk
     }
@@ -295,8 +295,8 @@ async function recover(transfer: Transfer, progress: Progress, setback: Setback)
   const { at } = progress
   progress.tries += 1
   if (at > wanted.from && !canResume(transfer)) {
-    const lack = known.ranges ? 'names no version of the file' : 'sends no parts'
-    throw stop(transfer, at, `${reason}, and it cannot go on (the server ${lack})`, OTHER_WAY)
+    const lack = known.ranges ? 'sends no version of the file' : 'sends no parts'
+    throw stop(transfer, at, `${reason}, and it cannot resume (the server ${lack})`, OTHER_WAY)
   }
   if (isFinal) throw brokenAt(positionOf(transfer, at), reason, { hint, cause })
   const enough = findEnough(setback, progress, remote)
@@ -313,7 +313,7 @@ function findEnough(
   { isHasty }: Remote,
 ): string | null {
   if (waitMs !== null && isTooLong(waitMs, isHasty)) {
-    return `${reason}, and asks for a wait of ${Math.round(waitMs / 1000)} s`
+    return `${reason}, and asks to wait ${Math.round(waitMs / 1000)} s`
   }
   const most = countTries(isHasty)
   if (tries <= most) return null
@@ -324,7 +324,7 @@ function findEnough(
 const canResume = ({ known, wanted }: Transfer) =>
   known.ranges && (known.validator !== null || known.isFixed === true) && wanted.to !== null
 
-const RUN_AGAIN = 'Look at the network and run again.'
+const RUN_AGAIN = 'Check the network and run again.'
 const START_OVER = 'Run again: the download has to start over.'
 const OTHER_WAY = 'Run again, or download the image first and flash the file.'
 

@@ -130,16 +130,16 @@ function reloadOnHangup(
 ): void {
   onHangup(() => {
     listening.renewCertificate().catch((thrown: unknown) => {
-      log.error(`the certificate stays as it was: ${renderError(thrown)}`)
+      log.error(`the certificate was not reloaded: ${renderError(thrown)}`)
     })
     config.reload().then(
       ({ problems, changed, pending }) => {
         for (const problem of problems) log.warn(renderProblem(problem))
         if (changed.length > 0) return
-        log.info('configuration read: nothing changed in effect')
+        log.info('configuration reloaded, nothing changed')
         logPending(pending, log)
       },
-      (thrown: unknown) => log.error(`the configuration stays as it was: ${renderError(thrown)}`),
+      (thrown: unknown) => log.error(`the configuration was not reloaded: ${renderError(thrown)}`),
     )
   })
   config.listen(({ changed, pending }) => {
@@ -150,5 +150,5 @@ function reloadOnHangup(
 }
 
 function logPending(pending: Reloaded['pending'], log: ServerLog): void {
-  if (pending.length > 0) log.warn(`these need a restart: ${pending.join(', ')}`)
+  if (pending.length > 0) log.warn(`restart to apply: ${pending.join(', ')}`)
 }

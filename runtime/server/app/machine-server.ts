@@ -189,7 +189,7 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     machines: createMachines(database, {
       elapsed,
       parseRecord: options.orders.parseRecord,
-      onUnreadable: (mac) => log.warn(`the record of ${mac} cannot be read; it is left as it is`),
+      onUnreadable: (mac) => log.warn(`the record of ${mac} cannot be read and was not changed`),
     }),
     journal: createJournal(database, {
       changes,

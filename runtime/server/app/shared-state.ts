@@ -151,7 +151,7 @@ async function beginPresence(
 }
 
 const NO_KEY =
-  "database.key is not set: the key of sessions, the password and the BMCs of machines are this server's own. Give all servers one key to share them (openssl rand -base64 32)."
+  'database.key is not set, so sessions, the password and the BMCs of machines are not shared. Give all servers the same key (openssl rand -base64 32).'
 
 /** In characters; openssl's 32 bytes have 44. */
 const FEWEST = 32
@@ -163,7 +163,7 @@ async function readKey({ key, keyFile }: SharedDatabase): Promise<string> {
   if (text.length >= FEWEST) return text
   const where = keyFile === '' ? 'database.key' : `the key in ${keyFile} (database.key_file)`
   throw new Fault('input-invalid', `${where} is shorter than ${FEWEST} characters`, {
-    hint: 'openssl rand -base64 32 makes a good one.',
+    hint: 'Create one with openssl rand -base64 32.',
   })
 }
 
@@ -174,8 +174,8 @@ export async function completeUrl({
 }: Pick<SharedDatabase, 'url' | 'passwordFile'>): Promise<string> {
   const address = URL.parse(url)
   if (address === null || !/^postgres(ql)?:$/.test(address.protocol)) {
-    throw new Fault('input-invalid', 'database.url is no address of a PostgreSQL database', {
-      hint: 'It looks like postgres://flasher@db.example.org/flasher?sslmode=verify-full.',
+    throw new Fault('input-invalid', 'database.url is not the address of a PostgreSQL database', {
+      hint: 'Use the form postgres://flasher@db.example.org/flasher?sslmode=verify-full.',
     })
   }
   if (passwordFile === '') return address.href
@@ -192,5 +192,5 @@ async function readLine(path: string, setting: string): Promise<string> {
 
 const notAlone = (path: string) =>
   new Fault('input-invalid', `${path} belongs to a database, and database.url is not set`, {
-    hint: 'Set it again, or let the state stand alone: flasher-web database detach, which disarms every machine.',
+    hint: 'Set it again, or detach the state with flasher-web database detach, which disarms every machine.',
   })

@@ -81,7 +81,7 @@ export async function openStandingBy(parts: StandingByDependencies) {
   const divert = createDiversion(forwarder, hasOwn, doubtful)
   const first: Diversion = (...each) => members.divert(...each) || divert(...each)
   const door = await openDoor(environment, createEntrance(app, log, first), listenSettings)
-  log.info(`listens on ${door.listening.urls.join(' ')} and waits until somebody leads`)
+  log.info(`listens on ${door.listening.urls.join(' ')} and waits for a server that leads`)
   return {
     door,
     netboot,
@@ -270,7 +270,7 @@ async function send(
 
 const REFUSALS: Readonly<Record<number, string>> = {
   403: 'it does not know the key of this server: database.key must be the same on both',
-  404: 'it does not have the file any more',
+  404: 'it no longer has the file',
 }
 
 interface FileRequest {
@@ -301,7 +301,7 @@ async function askMember(seal: ClientSeal, { url, path, from, signal, authoritie
   const trust = authorities === undefined ? {} : { ca: authorities }
   const request = protocol === 'http:' ? http.request(parts) : https.request({ ...parts, ...trust })
   request.setTimeout(STALL_MS, () => {
-    request.destroy(new Error(`nothing came for ${STALL_MS / 1000} s`))
+    request.destroy(new Error(`no data for ${STALL_MS / 1000} s`))
   })
   request.end()
   const [answer]: http.IncomingMessage[] = await once(request, 'response')

@@ -469,7 +469,7 @@ function startBatchStops({ site, keeper, standing }: BatchStopsDependencies): Di
     const refusal = standing.refuse(actor, 'machines', resumed_by === null ? by.at : undefined)
     if (refusal !== null) return refusal
     const isOutside = keeper.listOwn(id).some(({ labels }) => !standing.canSee(actor, labels))
-    return isOutside ? 'it has machines outside of the scope of who ordered it' : null
+    return isOutside ? 'it has machines that its owner may no longer change' : null
   }
 
   async function look(): Promise<void> {
@@ -485,7 +485,9 @@ function startBatchStops({ site, keeper, standing }: BatchStopsDependencies): Di
   let running: Promise<unknown> | null = null
   const timer = setInterval(() => {
     running ??= look()
-      .catch((thrown: unknown) => site.log.warn(`batches of who is gone: ${renderError(thrown)}`))
+      .catch((thrown: unknown) =>
+        site.log.warn(`batches of removed people: ${renderError(thrown)}`),
+      )
       .finally(() => {
         running = null
       })

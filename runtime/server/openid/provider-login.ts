@@ -97,8 +97,7 @@ export function providerLoginRoutes(parts: ProviderLoginDependencies): readonly 
       answersHead: false,
       async handle(event: H3Event) {
         const provider = parts.provider()
-        if (provider === null)
-          throw refuseRequest(404, 'no provider is set with which people log in')
+        if (provider === null) throw refuseRequest(404, 'no login provider is set up')
         return await handle(event, provider)
       },
     }) as const
@@ -146,17 +145,16 @@ function createCallback({ views }: ProviderLoginDependencies) {
 
 const CROWDED = refuse<ProviderFailure>({
   why: 'away',
-  detail: 'too many of this network log in at once',
+  detail: 'too many logins from this network at once',
 })
 
 const PROVIDER_ERRORS = {
-  unknown:
-    'This login was begun in another browser, more than 10 minutes ago, or was finished already. Begin again at {address}.',
-  away: '{name} does not answer as it should: {detail}. Try again in a minute.',
-  settings: '{name} and this server do not fit together: {detail}. An administrator can change it.',
+  unknown: 'This login has expired, or was started in another browser. Start again at {address}.',
+  away: '{name} is not available: {detail}. Try again in a minute.',
+  settings: 'The login with {name} is not configured correctly: {detail}. Ask an administrator.',
   denied: '{name} did not log you in: {detail}.',
-  spent: '{name} does not take this login any more: {detail}. Begin again.',
-  doubtful: 'What {name} said could not be verified: {detail}. Begin again.',
+  spent: 'This login with {name} has expired: {detail}. Start again.',
+  doubtful: 'The answer of {name} could not be verified: {detail}. Start again.',
 } as const
 
 function createFinish(parts: ProviderLoginDependencies) {
@@ -191,22 +189,22 @@ interface ReturnedLogin {
 const REFUSED = {
   'no-role': {
     title: 'No access',
-    text: '{name} knows you as {as}, but none of your groups has a role on this server.',
+    text: '{name} identified you as {as}, but none of your groups has a role on this server.',
     event: 'no role',
   },
   blocked: {
     title: 'Blocked',
-    text: '{name} knows you as {as}, and an administrator of this server has blocked you.',
+    text: '{name} identified you as {as}, but an administrator of this server has blocked you.',
     event: 'blocked',
   },
   'too-many': {
-    title: 'No room',
-    text: '{name} knows you as {as}, and you may log in, but this server knows too many people already.',
+    title: 'Too many people',
+    text: '{name} identified you as {as}, but this server has reached its limit of people.',
     event: 'too many people',
   },
   'scope-long': {
     title: 'Too many labels',
-    text: '{name} knows you as {as}, and your groups give more labels than a session can have.',
+    text: '{name} identified you as {as}, but your groups give more labels than a session can have.',
     event: 'too many labels',
   },
   ask: 'Ask an administrator of this server, then log in again.',
@@ -429,7 +427,7 @@ function describeSaid({
       (claim) =>
         [
           'Too many groups',
-          `You are in so many groups that the provider left the claim ${claim} out. It has to send fewer of them, or app roles.`,
+          `You are in so many groups that the provider left the claim ${claim} out. Configure it to send fewer groups, or app roles.`,
         ] as const,
     ),
   ]

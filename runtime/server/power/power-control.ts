@@ -58,14 +58,14 @@ export function createPowerControl(given: PowerControlDependencies) {
   const runs = { ...createWritingList(given), ...UNBOUNDED, listSecretLabels: book.listLabels }
 
   function refuse(mac: Mac, asked: PowerBody): string | null {
-    if (book.find(mac) === null) return `no way to the power of ${mac} is set`
+    if (book.find(mac) === null) return `no power control is set up for ${mac}`
     return refusePower(mac, asked, { writing: runs.listWriting(mac) })
   }
 
   /** A run may have begun during the wait for a BMC; only `known` runs were agreed to be cut. */
   function refuseCut(mac: Mac, asked: PowerBody, known: ReadonlySet<string>): PowerTrouble | null {
     const refusal = refuse(mac, asked) ?? refuseLater(runs.listLater(mac, known))
-    return refusal === null ? null : lasting('not-now', 'it is not done by now', refusal)
+    return refusal === null ? null : lasting('not-now', 'it is still in progress', refusal)
   }
 
   const { follow, settle } = createFollower()
@@ -250,7 +250,7 @@ function createActOnEach(given: EachDependencies) {
   async function recordUnreached(macs: readonly Mac[], why: string, by: By): Promise<void> {
     const named = macs.slice(0, MAX_NAMED).join(', ')
     const more = macs.length > MAX_NAMED ? ` and ${macs.length - MAX_NAMED} more` : ''
-    const summary = `${why} before the power of ${named}${more} was asked`
+    const summary = `${why} before the power of ${named}${more} was controlled`
     const event = { kind: 'machine.power.failed', summary, details: { macs: macs.length } }
     await recordAll([event], { subject_id: null, ...by })
   }
@@ -303,6 +303,6 @@ function createActOnEach(given: EachDependencies) {
   return { actOnEach, listUnderway: (): readonly PowerUnderway[] => [...underway.values()] }
 }
 
-const OUTSIDE = 'It is outside of the scope of who began this.'
-const ENDED = 'The server ended'
-const LEFT = 'The wait ended'
+const OUTSIDE = 'The person who started this may not change it.'
+const ENDED = 'The server was stopped'
+const LEFT = 'The wait was ended'

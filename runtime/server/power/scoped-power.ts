@@ -5,14 +5,13 @@ import { lasting } from '#fleet/power/rules/power.ts'
 import type { PowerControl } from './power-control.ts'
 import type { PowerBody } from './rules/power-request.ts'
 
-const SHARED =
-  'Its outlet also feeds machines outside of your scope: somebody without a scope may change its power.'
+const SHARED = 'Its outlet also powers machines that you may not change. Ask an administrator.'
 
 /** A machine whose outlet feeds unseen ones keeps its power; reading is allowed. */
 export function scopePower(control: PowerControl, canSee: (mac: string) => boolean): PowerControl {
   const { book } = control
   const refuseOutside = (mac: Mac): string | null => {
-    if (!canSee(mac)) return `no way to the power of ${mac} is set`
+    if (!canSee(mac)) return `no power control is set up for ${mac}`
     return book.listSharing(mac).every(canSee) ? null : SHARED
   }
   const refuseHere = (mac: Mac, { action }: Pick<PowerBody, 'action'>): string | null =>

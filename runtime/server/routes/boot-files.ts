@@ -51,7 +51,7 @@ export function bootFileRoutes(site: Site): readonly Route[] {
       path: '/boot/:name',
       access: 'open',
       doc: {
-        summary: 'A file of the live environment; ranges and ETags as in RFC 9110',
+        summary: 'A file of the live system; ranges and ETags as in RFC 9110',
         query: { mac: 'The machine that fetches it' },
         answers: { 200: { type: 'string', contentMediaType: 'application/octet-stream' } },
         refuses: [416],

@@ -32,11 +32,11 @@ const WAIT = z.number().min(0).max(LIMITS.waitSeconds).optional()
 const UNTIL = z
   .enum(['flashed', 'booted'])
   .describe(
-    'What is waited for; booted: until the new system was seen, which takes [proof] enabled',
+    'What to wait for; booted: until the new system was seen, which requires [proof] enabled',
   )
 const POWER = z
   .union([z.boolean(), z.literal('restart')])
-  .describe('Turn the machine on and boot it from the network; restart: also where it is on')
+  .describe('Turn the machine on and boot it from the network; restart: also if it is on')
 
 /** The other fields of the body are the action's own parameters. */
 const FLASH_BODY = z.looseObject({
@@ -60,7 +60,7 @@ const FLASH_MANY = {
 const BULK_BODY = z.strictObject({
   action: z.string().max(40).describe('delete, or an action of this server: flash…'),
   macs: z.array(z.string().max(40)).max(LIMITS.bulkMachines).optional(),
-  q: z.string().max(1000).optional().describe('Instead of macs: all that this search finds'),
+  q: z.string().max(1000).optional().describe('Instead of macs: what this search finds'),
   parameters: z.record(z.string(), z.unknown()).optional(),
   dry_run: z.boolean().optional().describe('Only report what would be done'),
   ...FLASH_MANY,
@@ -90,9 +90,7 @@ const BULK_ANSWER = z.object({
   batch: z
     .string()
     .optional()
-    .describe(
-      'The batch that was made of it: GET /batches/{id}; absent after a dry run, and where nothing was done',
-    ),
+    .describe('The batch: GET /batches/{id}; absent after a dry run, and if nothing was done'),
 })
 
 export function bulkRoutes(site: Site): readonly Route[] {
@@ -159,7 +157,7 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer>
   if (boot !== null) await site.proof?.settle(mac)
   const trouble = (await boot?.()) ?? null
   if (trouble !== null) {
-    const detail = `It is armed, and was not booted. ${trouble}`
+    const detail = `Armed, but not booted. ${trouble}`
     return json({ detail, outcome: 'not-booted', machine: line.toWire(armed) }, 502)
   }
   return await answerOrder(site, event, armed, { mac, order: line.nameOrder(armed), until, wait })
@@ -188,7 +186,7 @@ function checkUntil({ proof }: Site, until: 'flashed' | 'booted'): void {
 
 const NOT_AWAITED = 'until: this server does not wait for first boots; set [proof] enabled = true'
 
-const NO_POWER = 'this server controls the power of no machine'
+const NO_POWER = 'power control is not set up on this server'
 
 /** Checks before anything is armed; the returned function boots the machine. */
 async function prepareBoot(
@@ -255,7 +253,7 @@ function checkBulk(site: Site, event: H3Event, asked: z.infer<typeof BULK_BODY>)
   if (action === 'delete' && q?.trim() === '') {
     throw refuse(
       422,
-      'an empty search is the whole fleet: name them in macs, or search for something',
+      'an empty search selects all machines. Name them in macs, or search for something',
     )
   }
   // A search may find many.
@@ -274,7 +272,7 @@ function checkMany(site: Site, event: H3Event, asked: Readonly<z.infer<typeof BU
   const given = Object.entries({ wait, until, power, stagger })
   const [named] = given.find(([, value]) => value !== undefined) ?? []
   if (action !== 'flash' && named !== undefined) {
-    throw refuse(422, `${named}: only the action flash takes it`)
+    throw refuse(422, `${named}: only for the action flash`)
   }
   checkUntil(site, until ?? 'flashed')
   if (power === undefined || power === false) return
@@ -309,8 +307,8 @@ function checkSearch(q: string): void {
 }
 
 const UNHEEDED = {
-  empty: 'has no value and would leave no machine out: give it one, or leave it out',
-  'too-many': 'comes after as many terms as a search may have: use fewer, or name them in macs',
+  empty: 'has no value. Give it one, or remove it',
+  'too-many': 'is one term too many. Use fewer terms, or name the machines in macs',
 } as const
 
 interface AskedAction {

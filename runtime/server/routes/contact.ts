@@ -35,7 +35,7 @@ export function contactRoutes(site: Site): readonly Route[] {
       method: 'GET',
       path: '/pxe-bootstrap.ipxe',
       access: 'open',
-      doc: { summary: 'The script that an iPXE binary chains to first', answers: { 200: TEXT } },
+      doc: { summary: 'The first script for iPXE', answers: { 200: TEXT } },
       handle: (event) => text(renderBootstrap(site.contact(event).baseUrl, readOwnMac(event))),
     },
     {
@@ -47,7 +47,7 @@ export function contactRoutes(site: Site): readonly Route[] {
         query: {
           buildarch: "iPXE's ${buildarch}",
           platform: "iPXE's ${platform}",
-          hostname: 'The host name that DHCP gave it; it is shown until somebody names the machine',
+          hostname: 'Host name from DHCP; shown until the machine has a name',
         },
         answers: { 200: TEXT },
         isNeverMissing: true,
@@ -64,7 +64,7 @@ export function contactRoutes(site: Site): readonly Route[] {
           buildarch: "GRUB's $grub_cpu",
           platform: "GRUB's $grub_platform",
           server: 'Host and port by which GRUB reaches this server: its Host header has no port',
-          offered: 'What the script before has offered in this boot; the same again is no new boot',
+          offered: 'What the previous script of this boot offered; repeating it is not a new boot',
         },
         answers: { 200: TEXT },
         isNeverMissing: true,
@@ -90,7 +90,7 @@ export function contactRoutes(site: Site): readonly Route[] {
       answersHead: false,
       access: 'open',
       doc: {
-        summary: 'What the live environment does with this machine',
+        summary: 'What the live system has to do with this machine',
         answers: { 200: 'Plan' },
         refuses: [401],
         isNeverMissing: true,
@@ -240,7 +240,7 @@ async function giveUp(
   mac: Mac,
   { ip }: Contact,
 ): Promise<void> {
-  const lost = await runs.giveUp(mac, 'It stopped responding, then booted again.')
+  const lost = await runs.giveUp(mac, 'The machine stopped responding, then booted again.')
   if (lost === null) return
   changes.announce({ topic: 'machine', mac })
   countRun(metrics, lost)
@@ -345,7 +345,7 @@ function renderFault({ machines, line, otherServers }: Site, mac: Mac, contact: 
     // Nothing can be known of any machine, and most have no order.
     return exitOf(contact)
   }
-  const saying = 'the server could not decide, and the disk may be half written'
+  const saying = 'the server has an error, and the disk may be half written'
   const others = otherServers?.(contact.baseUrl) ?? []
   return renderWait(mac, contact, { rule: 'fault', saying, others })
 }

@@ -14,7 +14,7 @@ export const DOCS_PATH = '/docs/'
 /** Where `build:docs` makes it in a checkout, and where packages and images have it. */
 const FOLDER = fileURLToPath(new URL('../../../dist/docs', import.meta.url))
 const ABSENT =
-  'this installation has no documentation: in a checkout, `npx pnpm build:docs` makes it'
+  'this installation has no documentation; in a checkout, build it with `npx pnpm build:docs`'
 
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',

@@ -256,10 +256,10 @@ const isMeant = (
   return meant.edit ? meant.edit === edit.id : edit.actor === by.actor
 }
 
-const TOO_LATE = 'There is no edit of the last minute to undo.'
+const TOO_LATE = 'There is nothing to undo from the last minute.'
 export const NOTHING_BACK =
-  'Nothing to undo: the edit took an order away, and undo arms nothing. Arm the machine again.'
-const CHANGED_SINCE = 'The machine has changed since, so the edit was not undone.'
+  'Nothing was undone. The edit disarmed the machine, and undo never arms one. Arm it again.'
+const CHANGED_SINCE = 'Not undone, because the machine was changed since.'
 
 function describeUndo<M extends MachineBase>(
   { describe }: ServerServices<M>['line'],

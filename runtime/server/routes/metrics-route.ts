@@ -40,7 +40,7 @@ export function metricsRoutes(site: Site, countListeners: () => number): readonl
       access: () => (site.settings().openMetrics ? 'open' : 'read'),
       isOfServer: true,
       doc: {
-        summary: 'Counters and gauges as Prometheus reads them',
+        summary: 'Metrics for Prometheus',
         answers: { 200: { type: 'string', contentMediaType: 'text/plain' } },
       },
       handle: async () =>

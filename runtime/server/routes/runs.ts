@@ -77,12 +77,12 @@ const DividedRunSchema = WireRunSchema.extend({
 
 const FILTERS = {
   state: 'running, stalled, done, failed, cancelled or lost',
-  boot: 'What is known of the first boot: watching, booted, seen, not-seen or failed',
+  boot: 'State of the first boot: watching, booted, seen, not-seen or failed',
   image: 'Exactly this name or ref',
   serial: 'Exactly this disk',
   since: 'Started at this time or later',
   until: 'Started before this time',
-  q: 'Words, each of which must occur in machine, image, disk or who armed it',
+  q: 'Words that must all occur in machine, image, disk or the name of the person who armed it',
 }
 const PAGING = {
   before: 'The next of a page, to get the following one',
@@ -171,7 +171,7 @@ export function runRoutes(site: Site): readonly Route[] {
       method: 'GET',
       path: '/machines/:mac/runs/:id/log',
       access: 'read',
-      doc: { summary: 'What the machine sent as the log of a run', answers: { 200: PLAIN } },
+      doc: { summary: 'The log of a run, as sent by the machine', answers: { 200: PLAIN } },
       async handle(event) {
         const { mac, id } = findRun(runs, event)
         const log = await runs.findLog(mac, id)
@@ -312,7 +312,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
     const taken = await runs.take(post, began, isOneOfSeveral ? baseUrl : null)
     if (!taken.ok) {
       const headers = { 'retry-after': String(RETRY_SECONDS) }
-      throw refuse(429, 'this machine begins too many runs', { headers })
+      throw refuse(429, 'this machine starts too many runs', { headers })
     }
     machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
     await settle(site, contact, taken.value)
@@ -338,7 +338,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
       admit,
       most: MAX_PROGRESS_BYTES,
       doc: {
-        summary: 'How far a flash is: at every change of phase, and every few seconds',
+        summary: 'Progress of a flash: at every change of phase, and every few seconds',
         body: renderSchema(ProgressSchema, 'input'),
         answers: { 204: null },
         refuses: [401, 429],

@@ -315,7 +315,7 @@ function createNamedLogins(
     },
     async setPassword({ id, name }, password, ip) {
       const set = await accounts.setPassword(id, password, { actor: `person:${name}`, ip })
-      if (!set.ok) throw new Fault('conflict', `${name} was removed or changed meanwhile`)
+      if (!set.ok) throw new Fault('conflict', `${name} was removed or changed in the meantime`)
     },
   }
 }
@@ -371,7 +371,7 @@ function machineRoutes(site: Site): readonly Route[] {
       access: 'machines',
       takes: 'json',
       doc: {
-        summary: 'Creates or replaces a machine; what is left out has its default',
+        summary: 'Creates or replaces a machine; omitted fields get their defaults',
         body: 'MachineUpsert',
         answers: { 200: 'Machine' },
         refuses: [412],
@@ -446,7 +446,7 @@ function asError(mac: Mac, refusal: UpsertRefusal) {
 }
 
 const stale = (mac: Mac) =>
-  refuse(412, `the record of ${mac} has changed meanwhile, or is not to be replaced`)
+  refuse(412, `the record of ${mac} was changed in the meantime, or exists already`)
 
 /** Browsers save this and do not show it, because every text in it is the machine's own. */
 const attach = (body: string, name: string) =>

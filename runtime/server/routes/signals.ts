@@ -117,7 +117,7 @@ export function signalRoutes(site: Site): readonly Route[] {
   ]
 }
 
-const RUN = { run: 'The run that ended; its order alone ends with it' }
+const RUN = { run: 'The run that ended; only its order ends with it' }
 
 /** Null: none, or an unknown one. */
 function findRun({ runs }: Site, mac: Mac, event: H3Event): Run | null {
@@ -165,7 +165,7 @@ async function report(
   const by = { actor: 'pxe-client', ip: contact.ip } as const
   const decided = await fleet.update(mac, by, (before) => before && decide(before))
   if (decided === null) {
-    const summary = `${mac} reported ${signal}, and there is no such machine`
+    const summary = `${mac} reported ${signal}, but there is no such machine`
     const on = { subject_id: mac, ...by }
     await recordAll([{ kind: 'pxe.client.orphan', summary, details: { signal } }], on)
     throw refuse(404, `no machine record for ${mac}`)

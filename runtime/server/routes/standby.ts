@@ -68,8 +68,8 @@ const noLeader = () =>
   new Fault('no-leader', 'no server leads this fleet at the moment', { hint: 'Try again.' })
 
 const doubtful = () =>
-  refuse(502, 'the server that leads went away while it worked on this', {
-    hint: 'Look whether it was done before you try again.',
+  refuse(502, 'the server that leads stopped responding during this request', {
+    hint: 'Check whether it was done before you try again.',
   })
 
 const NOBODY = { kind: 'anonymous' } as const

@@ -16,7 +16,7 @@ const TOKEN_BODY = z.strictObject({
   name: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/, 'letters, digits, blanks, `.`, `_` and `-`')
-    .describe('Shown in the record of what it did'),
+    .describe('Shown in events'),
   scopes: z.array(z.enum(SCOPES)).min(1).max(SCOPES.length),
   expires_at: z.iso.datetime().nullable().default(null),
 })
@@ -25,7 +25,7 @@ const TOKEN = z.object({
   id: z.string(),
   name: z.string(),
   scopes: z.array(z.enum(SCOPES)),
-  owner: z.string().nullable().describe('The person whose token it is; null: the administrator'),
+  owner: z.string().nullable().describe('Owner of the token; null: the administrator'),
   created_at: z.string(),
   last_used_at: z.string().nullable(),
   expires_at: z.string().nullable(),
@@ -85,7 +85,7 @@ function findWrongEnd(
   const last = maker?.expires_at ?? null
   return last === null || (end !== null && Date.parse(end) <= Date.parse(last))
     ? null
-    : `must be ${last} or earlier: the token that makes this one ends then`
+    : `must be ${last} or earlier, when the token that creates this one expires`
 }
 
 /** People see their own, administrators all. */
@@ -152,8 +152,7 @@ export function tokenRoutes(site: Site): readonly Route[] {
       access: 'read',
       reach: 'shared',
       doc: {
-        summary:
-          'API tokens, without their text: all of them for those who administrate, for others their own',
+        summary: 'API tokens, without their text; administrators see all of them, others their own',
         answers: { 200: { type: 'array', items: renderSchema(TOKEN, 'output') } },
       },
       handle: async (event) => json((await listSeenTokens(site, event)).map(toWire)),
@@ -165,7 +164,7 @@ export function tokenRoutes(site: Site): readonly Route[] {
       reach: 'shared',
       takes: 'json',
       doc: {
-        summary: 'Creates a token; its text is only in this response',
+        summary: 'Creates a token; its text is shown only in this response',
         body: renderSchema(TOKEN_BODY, 'input'),
         answers: { 201: renderSchema(TOKEN.extend({ token: z.string() }), 'output') },
         refuses: [409],

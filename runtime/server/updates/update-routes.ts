@@ -28,9 +28,9 @@ export function updateRoutes(
       doc: {
         summary: 'Server-sent events: the machines table, now and after every change',
         query: {
-          q: 'Only what the page with this search shows',
+          q: 'Only the machines that this search finds',
           page: 'From 1; with it or q, at most 100 rows',
-          columns: 'Those of the table, separated by dots, as in `state.image.disk`',
+          columns: 'Columns of the table, separated by dots, such as `state.image.disk`',
           bars: '`all`: how far all flashes are, not only those of the rows',
           view: 'Instead of all these, up to 16 times: a query of them. Names of events end with its number, as in `machines-update.0`',
         },

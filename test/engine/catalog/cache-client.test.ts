@@ -70,7 +70,7 @@ test('an authority of its own and a proxy count as for every download', async ()
         captured: [],
       }),
     )
-  isFault(await pin({}), 'upstream-failed', /certificate comes from an unknown authority/)
+  isFault(await pin({}), 'upstream-failed', /certificate was issued by an unknown authority/)
   assert.equal(await pin({ FLASHER_CA_FILE: caFile }), { ok: true, value: null })
   assert.equal(await pin({ FLASHER_CA_FILE: caFile, https_proxy: proxy.address }), {
     ok: true,

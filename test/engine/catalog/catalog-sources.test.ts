@@ -63,7 +63,7 @@ test('a file that is no catalog is refused with the line, an unavailable one wit
     [at('two.toml'), 'input-invalid', /two\.toml: line 1: a catalog must have version = 1/],
     [at('huge.toml'), 'input-missing', /huge\.toml cannot be read: it is larger than 4194304/],
     [at('folder'), 'input-missing', /it is a folder/],
-    ['/dev/zero', 'input-missing', /it is no file/],
+    ['/dev/zero', 'input-missing', /it is not a file/],
     [at('none.toml'), 'input-missing', /none\.toml cannot be read: there is no such file/],
     ['ftp://h/c.toml', 'input-invalid', /ftp:\/\/ catalogs are not supported/],
     ['', 'input-invalid', /no catalog is named/],

@@ -216,7 +216,7 @@ test('a service that never ends, or says too much, is given up', async () => {
   await using silent = await startHostileServer(() => {})
   const rows = [
     [endless, /larger than|no answer within 2 s/],
-    [silent, /no answer within 2 s|no byte for 2 s/],
+    [silent, /no answer within 2 s|no data for 2 s/],
   ] as const
   for (const [server, words] of rows) {
     await using fixture = await makeFixture(server.origin)

@@ -83,7 +83,7 @@ test('a registry that wants a login is not named, though the server has one', as
     },
   })
   assert.is(found.url, null)
-  assert.match(found.said, /do not read disk:v1 from its origin: it wants a login/)
+  assert.match(found.said, /do not read disk:v1 from its origin: it requires a login/)
 })
 
 /** One that gives tokens to everybody, as public registries do. */
@@ -112,7 +112,7 @@ test('one that gives tokens to everybody is named by the digest of the manifest'
   const other = `oras://${moved.origin.slice('http://'.length)}/lab/disk:v1`
   const lost = await look(entryOf(other, KNOWN))
   assert.is(lost.url, null)
-  assert.match(lost.said, /the tag there does not name these bytes any more/)
+  assert.match(lost.said, /the tag now points to another image/)
 })
 
 test('a manifest that was found is not asked for again, as registries count that', async () => {
@@ -142,8 +142,8 @@ test('who has answered is left alone for longer than who could not be reached', 
 
 test('what a registry answers instead is a sentence', async () => {
   for (const [answer, words] of [
-    [(_, response) => response.writeHead(429, { 'retry-after': '0' }).end(), /limits how often/],
-    [(_, response) => response.writeHead(404).end(), /does not have these bytes/],
+    [(_, response) => response.writeHead(429, { 'retry-after': '0' }).end(), /limits requests/],
+    [(_, response) => response.writeHead(404).end(), /does not have this data/],
     [(_, response) => response.writeHead(405).end(), /answers HTTP 405/],
     [
       (request, response) => sendFile(BYTES, request, response, { ranges: false }),
@@ -187,7 +187,7 @@ test('a bucket that refuses, or has another size, is not named', async () => {
   const wrong = { ...bucket.env, AWS_SECRET_ACCESS_KEY: 'wrong' }
   const rows = [
     [image, bucket.env, /it has 9 bytes there, not 700001/],
-    [image, wrong, /the secret key is not the one of the access key/],
+    [image, wrong, /the secret key does not belong to the access key/],
     [entryOf('s3://lab/other.img', KNOWN), bucket.env, /no such object/],
   ] as const
   for (const [entry, env, words] of rows) {

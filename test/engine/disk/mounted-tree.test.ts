@@ -244,7 +244,10 @@ async function askFirmware({
 
 test('earlier entries of ours go, a new one comes, and only BootNext is set', async () => {
   const { answer, asked } = await askFirmware()
-  assert.equal(answer, { ok: true, value: 'the firmware boots it once, next (Boot0007)' })
+  assert.equal(answer, {
+    ok: true,
+    value: 'the firmware boots it once, on the next boot (Boot0007)',
+  })
   assert.equal(asked, [
     '--quiet --bootnum 0003 --delete-bootnum',
     '--quiet --bootnum 0004 --delete-bootnum',
@@ -259,7 +262,7 @@ const NOES: readonly (readonly [string, MachineOptions, RegExp, number])[] = [
   ['no table', { table: '' }, /has no partition table$/, 0],
   ['no system partition', { table: 'label: gpt\nsize=8M\n' }, /has no EFI system partition$/, 0],
   ['a full memory', { quirk: 'full' }, /^efibootmgr: Could not prepare .*No space left/, 3],
-  ['a firmware that forgets', { quirk: 'forgetful' }, /did not take it as its next boot$/, 4],
+  ['a firmware that forgets', { quirk: 'forgetful' }, /did not accept it as the next boot$/, 4],
 ]
 for (const [what, machine, reason, changes] of NOES) {
   test(`${what}: a reason, and no throw`, async () => {

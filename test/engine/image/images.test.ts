@@ -224,7 +224,7 @@ test('a pipe, a folder or an unknown name has no format, and why; what is missin
   await writeFile(at('a.iso'), 'x')
   await writeFile(at('a.tar.gz'), 'x')
   for (const [name, words] of [
-    ['pipe.img', /pipe\.img is no regular file, so it is not an image$/],
+    ['pipe.img', /pipe\.img is not a regular file$/],
     ['folder.img', /folder\.img is a folder, not an image$/],
     ['a.iso', /a\.iso is not an image: its name ends in none of \.img, \.qcow2, /],
     ['a.tar.gz', /a\.tar\.gz is a tarball, not an image: extract first$/],

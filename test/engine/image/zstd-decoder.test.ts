@@ -122,7 +122,7 @@ test('a frame of data that the index calls zeros is refused', async () => {
   for (const frame of [0, 1]) {
     for (const chunkBytes of [61, 60_001, 1 << 20]) {
       const message = await refusalOf(callZeros(FILE, frame), chunkBytes)
-      assert.match(message, `frame ${frame} does not hold what its index says`)
+      assert.match(message, `frame ${frame} does not match the index`)
     }
   }
 })

@@ -245,8 +245,8 @@ test('a blob that is collected before its manifest is stored is sent once more',
 
 const LIES: readonly (readonly [string, RegExp, UploadFault])[] = [
   [
-    'other bytes than it was sent',
-    /sends other bytes of sha256:/,
+    'other data than was uploaded',
+    /returns other data for sha256:/,
     (request, _, { blobs }) => {
       const held = blobs.get(packed().digest)
       if (request.headers.range === undefined || held === undefined) return false

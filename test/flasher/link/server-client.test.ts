@@ -176,7 +176,7 @@ const HOSTILE: readonly (readonly [string, RequestListener, RegExp])[] = [
   [
     'a redirect',
     (_, response) => response.writeHead(302, { location: 'http://127.0.0.1:2/' }).end(),
-    /^it sends us elsewhere \(HTTP 302\)$/,
+    /^it redirects elsewhere \(HTTP 302\)$/,
   ],
   ['no JSON', (_, response) => response.end('<html>'), /^its answer is not JSON$/],
   [

@@ -51,7 +51,7 @@ const NONSENSE: readonly (readonly [string, Answer, RegExp])[] = [
   [
     'another address',
     (_, response) => response.writeHead(307, { location: 'http://127.0.0.1:2/' }).end(),
-    /sent no plan: it sends us elsewhere \(HTTP 307\)\.$/,
+    /sent no plan: it redirects elsewhere \(HTTP 307\)\.$/,
   ],
   [
     'a refusal',
@@ -160,7 +160,7 @@ test('https with an authority of its own', async () => {
     const answer = planned(json({ mode: 'exit', reason: 'by a safe way' }))
     await using server = await startHostileServer(answer, certificate)
     const stranger = await driveMachine({ server: server.origin })
-    assert.match(noticeOf(stranger), /the certificate comes from an unknown authority/)
+    assert.match(noticeOf(stranger), /the certificate was issued by an unknown authority/)
     const known = await driveMachine({ server: server.origin, env: { FLASHER_CA_FILE: caFile } })
     assert.ok(known.said.includes('by a safe way'))
   } finally {

@@ -121,10 +121,10 @@ test('the first image that can be written is marked; a disk only once a person g
 
 test('what cannot be chosen says why, for images and disks', () => {
   const { state } = play(open(), ...listed(), 'tab', 'up', 'f')
-  assert.is(statusOf(state), '/dev/sda cannot be chosen: holds this system.')
+  assert.is(statusOf(state), '/dev/sda cannot be chosen: this system runs from it.')
   assert.is(state.dialog, null)
   const other = play(open(), ...listed(), 'tab', 'tab', 'up', 'f').state
-  assert.is(statusOf(other), 'notes.txt cannot be written: not a format that flasher writes.')
+  assert.is(statusOf(other), 'notes.txt cannot be chosen: flasher cannot write this format.')
   const stays = play(open(), ...listed(), 'up', 'return').state
   assert.equal([stays.focus, statusOf(stays)], ['images', statusOf(other)])
 })
@@ -228,7 +228,7 @@ test('a marked disk that is gone, or another one now, is marked no more', () => 
   for (const disks of [[SYSTEM], [SYSTEM, disk('/dev/sdb', { identity })]]) {
     const after = play(from, ...listed(disks)).state
     assert.is(after.marked.disks, null)
-    assert.match(statusOf(after) ?? '', /^\/dev\/sdb is gone, or is another disk now/)
+    assert.match(statusOf(after) ?? '', /^\/dev\/sdb was removed or replaced/)
   }
   assert.is(play(from, ...listed()).state.marked.disks, '/dev/sdb')
 })

@@ -266,7 +266,7 @@ test('a bare inventory comes in as an import does', async () => {
 
 /** What somebody, or a disk, can do to a stored backup. */
 const DAMAGES: readonly (readonly [string, (dir: string) => Promise<void>, string])[] = [
-  ['a changed byte', (dir) => change(join(dir, 'state.db'), flip), 'not what was written'],
+  ['a changed byte', (dir) => change(join(dir, 'state.db'), flip), 'changed after it was written'],
   ['a missing piece', (dir) => rm(join(dir, 'state.db')), 'missing'],
   [
     'a cut piece',
@@ -279,7 +279,7 @@ const DAMAGES: readonly (readonly [string, (dir: string) => Promise<void>, strin
       changeText(join(dir, 'manifest.json'), (text) =>
         text.replaceAll(/[0-9a-f]{64}/g, 'a'.repeat(64)),
       ),
-    'not what was written',
+    'changed after it was written',
   ],
   [
     'another line',

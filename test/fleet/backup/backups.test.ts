@@ -221,7 +221,7 @@ test('a storage that gives back something else is noticed at once', async () => 
   await using fixture = await openBackupFixture(folder, { now, place })
   const job = await fixture.backUp()
   assert.is(job?.status, 'failed')
-  assert.match(job?.error ?? '', 'does not read back')
+  assert.match(job?.error ?? '', 'could not be verified')
 })
 
 test('other drivers work the same, and unknown ones are named', async () => {

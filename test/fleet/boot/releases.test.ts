@@ -461,7 +461,7 @@ const TROUBLES: readonly (readonly [NonNullable<Site['trouble']>, RegExp])[] = [
   [{ name: SQUASHFS, kind: 'wrong' }, /squashfs holds [0-9a-f]{64}, but/],
   [{ name: SQUASHFS, kind: 'loop' }, /more than 10 redirects/],
   [{ name: SQUASHFS, kind: 'missing' }, /HTTP 404/],
-  [{ name: SQUASHFS, kind: 'stall' }, /no byte for 0\.3 s/],
+  [{ name: SQUASHFS, kind: 'stall' }, /no data for 0\.3 s/],
   [{ name: 'release.toml', kind: 'loop' }, /more than 10 redirects/],
   [{ name: 'release.toml', kind: 'stall' }, /no answer within 0\.5 s/],
   [{ name: '.sha256', kind: 'truncated' }, /does not list/],

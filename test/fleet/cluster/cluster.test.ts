@@ -327,7 +327,10 @@ test('a leader whose database went back stops, and says so', async () => {
   )
   const write = member.machines.commit(macOf(3), null, machineOf(3))
   wire.mend()
-  assert.match((await faultOf(Promise.resolve(write))).message, 'the database went back')
+  assert.match(
+    (await faultOf(Promise.resolve(write))).message,
+    'the database was replaced by an older one',
+  )
   assert.is(member.ended.length, 1)
 })
 

@@ -119,7 +119,7 @@ test('a liar, a cut, a refusal and another key end in a sentence each, and the n
     'others than those of the digest': (_, response) => response.end('x'.repeat(12)),
     'more bytes than the file has': (_, response) => response.end('x'.repeat(5000)),
     'ended after 3 of': (_, response) => response.end('vml'),
-    'does not have the file any more': (_, response) => response.writeHead(404).end(),
+    'no longer has the file': (_, response) => response.writeHead(404).end(),
     'it answered 503': (_, response) => response.writeHead(503).end(),
     'ECONNRESET|socket hang up|aborted': (request, response) => {
       response.writeHead(200, { 'content-length': 13 }).write('vm')

@@ -49,7 +49,7 @@ test('a certificate for another name, and one of an unknown authority', async ()
   )
   assert.match(
     await refusalOf(`${tcp}/postgres?sslmode=verify-full`),
-    'nobody that this host trusts',
+    'an authority that this host does not trust',
   )
 })
 
@@ -93,7 +93,7 @@ test('a database that takes no writes, and nobody at the address', async () => {
   const { postgres, tcp } = lab()
   const name = await postgres.create()
   await postgres.query('postgres', `ALTER DATABASE ${name} SET default_transaction_read_only = on`)
-  assert.match(await refusalOf(`${tcp}/${name}`), 'no-leader: the database takes no writes')
+  assert.match(await refusalOf(`${tcp}/${name}`), 'no-leader: the database is read-only')
   assert.match(
     await refusalOf(`postgres://flasher@127.0.0.1:${await findPort()}/x`),
     'no-leader: nothing answers at the address',
@@ -152,7 +152,7 @@ test('a standby of PostgreSQL is refused with a sentence, and used once it is th
   await using replica = await startPostgres({ follows: postgres() })
   const url = replica.urlOf(name)
   const fault = await faultOf(openSession(url))
-  assert.match(fault.message, 'takes no writes: it is a standby, or read-only')
+  assert.match(fault.message, 'the database is read-only, or a standby')
   assert.match(fault.hint ?? '', 'Let database.url name the primary')
   // A server waits for it, and leads once PostgreSQL has failed over.
   const waiting = openFreshMember(url, { patience: 'wait' })
@@ -174,7 +174,7 @@ test('a database that becomes read-only makes changes wait, and nothing is lost'
   await set('on')
   await postgres().query('postgres', END_SESSIONS)
   const stored = member.machines.commit(macOf(2), null, machineOf(2))
-  await untilSaid(member, 'takes no writes')
+  await untilSaid(member, 'the database is read-only')
   assert.is(member.machines.peek(macOf(2)), null)
   await set('off')
   assert.is(await stored, true)

@@ -96,7 +96,7 @@ test('a password that loses to one that another server stored is refused with a 
   }
   const refused = await faultOf(passwords.set('of this one'))
   assert.is(refused.code, 'conflict')
-  assert.match(refused.message, 'was changed on another server in the same moment')
+  assert.match(refused.message, 'was changed on another server at the same time')
   assert.ok(await passwords.check('of the other one'))
   assert.match(own.said.join(), 'admin-password was changed here and on another server')
 
@@ -129,7 +129,7 @@ test('a change of BMCs that loses to another leader is refused with a sentence',
   await postgres.query(name, 'UPDATE flasher.lease SET epoch = epoch + 1')
   await next.exchange(session, cluster, { role: 'begins-to-lead', epoch: epoch + 1 })
   const refused = await faultOf(book.saveForAll({ user: 'root', password: 'late' }))
-  assert.match(refused.message, 'another server leads by now, and power is not stored from here')
+  assert.match(refused.message, 'another server leads now, so power was not stored')
   assert.match(refused.hint ?? '', 'try again')
   await next.exchange(session, cluster, { role: 'leads', epoch: epoch + 1 })
   assert.match(await next.read(), 'calvin')

@@ -18,7 +18,7 @@ import { AT, createStateFolder, macOf, noteOf } from '#test/support/server/state
 const test = suite('sending notifications')
 const ID = '2026-11-21T06-55-53Z'
 
-const OLDER = 'the state was replaced by an older one, from which nothing is sent'
+const OLDER = 'an older state was restored, and nothing is sent from it'
 const TAKEN: DeliveryOutcome = { failure: null, wanted: null }
 const FAILED: DeliveryOutcome = { failure: 'no', wanted: null }
 
@@ -358,7 +358,7 @@ test('a name server that never answers ends the attempt at its limit, and so doe
   const short = { ...given(never), limitMs: 300 }
   assert.is((await sendHttp(post('http://name.test/'), short)).failure, limit)
   assert.is((await sendMail(mailAt(25), '', CONTENT, short)).failure, limit)
-  const stopped = 'the server was stopped meanwhile'
+  const stopped = 'the server was stopped in the meantime'
   const ended = { ...given(never), signal: AbortSignal.abort() }
   assert.is((await sendHttp(post('http://name.test/'), ended)).failure, stopped)
   assert.is((await sendMail(mailAt(25), '', CONTENT, ended)).failure, stopped)
@@ -414,7 +414,7 @@ test('a mail server may check a mail for as long as the standard says, and no lo
   await using smtp = await startMailServer({ check: () => checked.promise })
   const talk = { ...answerGiven(20_000), talkMs: 2000 }
   const late = await sendMail(target(smtp.port), '', CONTENT, { ...talk, takeMs: 300 })
-  assert.is(late.failure, 'no end of the talk within 0.3 s')
+  assert.is(late.failure, 'no end of the conversation within 0.3 s')
   // It is taken well after all that may be said before.
   setTimeout(() => checked.resolve(), 3000)
   const slow = await sendMail(target(smtp.port), '', CONTENT, { ...talk, takeMs: 3_600_000 })
@@ -428,7 +428,7 @@ test('a mail server that says nothing ends the attempt at its limit', async () =
   const address = silent.address()
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0
   const said = await sendMail(target(port), '', CONTENT, { ...answerGiven(20_000), talkMs: 300 })
-  assert.is(said.failure, 'no end of the talk within 0.3 s')
+  assert.is(said.failure, 'no end of the conversation within 0.3 s')
   silent.close()
 })
 

@@ -86,7 +86,7 @@ for (const release of ['1.2.4', '2.0.0-rc.1', '0.9.0']) {
       })),
       [{ kind: 'system.schema.reset', actor: 'system', subject_kind: 'system', details: reset }],
     )
-    assert.match(events[0]?.summary ?? '', /3 machines.* and events, .* the people were taken over/)
+    assert.match(events[0]?.summary ?? '', /3 machines.* and events, .* the people were kept/)
     assert.is(await state.journal.countAlarms(), 1)
     assert.equal(
       readdirSync(folder.dir).filter((name) => name.includes('.new')),

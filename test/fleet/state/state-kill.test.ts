@@ -207,7 +207,7 @@ test('one without tables, like a copy of an earlier release, is put aside with a
   await using state = await folder.open()
   const [event, ...more] = await state.journal.list({ limit: 5 })
   assert.is(event?.kind, 'system.schema.reset')
-  assert.match(event?.summary ?? '', /^state\.db had no tables, .*state\.db-wal.*put aside as/)
+  assert.match(event?.summary ?? '', /^state\.db had no tables, .*state\.db-wal.*moved to/)
   assert.equal(more, [])
   assert.equal(state.database.reset?.from_version, 'pre-versioning')
   assert.ok((await readdir(folder.dir)).includes(state.database.reset?.archived_at ?? '-'))

@@ -51,14 +51,14 @@ test('an extended partition with an old file system below it is in the image, an
   const { parts, warnings } = JSON.parse(stdout)
   assert.equal(
     parts.map(({ number, whole }: Readonly<Record<string, unknown>>) => [number, whole]),
-    [[1, 'its logical partitions are not looked into']],
+    [[1, 'its logical partitions are not analysed']],
   )
   assert.match(warnings.join(), 'may hold the identity')
   await run`zstd -qdf ${output} -o ${join(folder.path, 'raw')}`
   await run`cmp ${join(folder.path, 'raw')} ${disk.backing}`
   const refused = await capture(disk.device, join(folder.path, 'b.img.zst'), '--generalize')
   assert.is(refused.code, 1)
-  assert.match(refused.stderr, 'logical partitions are not looked into')
+  assert.match(refused.stderr, 'logical partitions are not analysed')
 })
 
 test('a file system beside a partition table in one partition is read whole', async () => {
@@ -73,7 +73,7 @@ test('a file system beside a partition table in one partition is read whole', as
   const output = join(folder.path, 'a.img.zst')
   const { stdout, stderr } = await capture(disk.device, output, '--json', '--dry-run')
   const { parts, warnings } = JSON.parse(stdout)
-  assert.is(parts[0].whole, 'a partition table lies in it as well', stderr)
+  assert.is(parts[0].whole, 'it also has a partition table', stderr)
   assert.match(warnings.join(), 'may hold the identity')
 })
 
@@ -107,7 +107,7 @@ test('--generalize passes partitions that hold nothing, and is refused for what 
   await put(disk.backing, Buffer.from('x'), 12 * MIB - 1)
   const refused = await attempt()
   assert.is(refused.code, 1)
-  assert.match(refused.stderr, 'there is a partition whose contents are not known')
+  assert.match(refused.stderr, 'there is a partition with unknown contents')
 })
 
 const LAYOUTS = 8

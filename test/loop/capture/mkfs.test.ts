@@ -23,7 +23,7 @@ const MEGABYTES: Readonly<Record<LivedKind, number>> = {
 
 /** Why partitions are read whole, as before there was a second look. */
 const WHOLE: Readonly<Record<string, string>> = {
-  '-F 12 -s 64': 'it is a FAT12, of which no map can be relied on',
+  '-F 12 -s 64': 'FAT12 has no reliable map of used blocks',
 }
 
 for (const kind of LIVED_KINDS) {

@@ -235,7 +235,7 @@ test('where the registry forgets what was cut, the disk is read again, and not f
       continue
     }
     assert.is(code, 0, stderr)
-    assert.match(stderr, /the disk is read again/)
+    assert.match(stderr, /Reading the disk again/)
     const { captured } = JSON.parse(stdout)
     const blob = await fetch(`http://${registry.host}/v2/lab/web/blobs/sha256:${captured.sha256}`)
     const file = join(folder.path, 'web.img.zst')

@@ -65,7 +65,7 @@ test('without a token, or with a wrong one, nothing is read', async () => {
   const argv = ['capture', '--source', source.device, '--output', output]
   const none = await runFlasher(argv)
   assert.is(none.code, 2)
-  assert.match(none.stderr, 'an upload needs a --token')
+  assert.match(none.stderr, 'an upload requires a token')
   const wrong = await runFlasher([...argv, '--token', 'x'.repeat(80)])
   assert.is(wrong.code, 1)
   assert.match(wrong.stderr, 'HTTP 401')
@@ -75,7 +75,7 @@ test('without a token, or with a wrong one, nothing is read', async () => {
 
 const PLACE = 'pci-0000:00:05.0'
 
-/** Server and cache with one key, and a machine whose disk is to be captured. */
+/** Server and cache with one key, and a machine whose disk was set to be captured. */
 async function openOrdered(serial: string) {
   const stack = new AsyncDisposableStack()
   const server = stack.use(await openServer([]))

@@ -124,7 +124,7 @@ test('what is nobody\u2019s is written, with a note', async () => {
   await using fixture = await createFixture({ 'noise.img': makeBytes(MIB), 'd.img': IMAGE })
   const { code, document } = await fixture.flash('noise.img')
   assert.is(code, 0)
-  assert.match(document.plan.notes.join(), /no partition table or file system that is known/)
+  assert.match(document.plan.notes.join(), /not begin with a known partition table or file system/)
   assert.equal((await fixture.flash('d.img')).document.plan.notes, [])
 })
 
@@ -158,7 +158,7 @@ test('signed metadata behind gzip data is ignored with a note', async () => {
     const { code, document, stderr } = await fixture.flash(name)
     assert.is(code, 0, stderr)
     assert.ok((await fixture.readDisk(IMAGE.length)).equals(IMAGE))
-    assert.match(document.plan.notes.join(), /bytes of metadata behind the gzip data are ignored/)
+    assert.match(document.plan.notes.join(), /bytes of metadata after the gzip data are ignored/)
   }
   assert.is((await fixture.flash('bad.img.gz')).code, 1)
 })

@@ -172,7 +172,7 @@ test('that the disk does not hold leaves a disk that cannot boot', async () => {
   const { outcome } = await flash(image.path, disk.device, SEED, () => disk.setFlag(true))
   assert.ok(outcome.kind === 'failed' && outcome.code === 'verify-failed', JSON.stringify(outcome))
   const reason = outcome.kind === 'failed' ? outcome.reason : ''
-  assert.match(reason, `does not hold what was written, in /${SEED_FOLDER}/user-data`)
+  assert.match(reason, `does not return what was written, in /${SEED_FOLDER}/user-data`)
   await assertBlank(disk.device)
   assert.equal(await listLoops(disk.device), [])
 })

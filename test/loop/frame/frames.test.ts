@@ -137,7 +137,7 @@ test('frames that are not what the index says: a clear refusal, and a disk that 
     [
       'a digest',
       (bytes) => bytes.fill(7, index + 64 + 6 * 40 + 8, index + 64 + 7 * 40),
-      /index says/,
+      /match the index/,
     ],
     ['content', (bytes) => bytes.fill(0x55, zerosEnd + 50, zerosEnd + 90), /damaged/],
     ['sizes', (bytes) => bytes.writeBigUInt64LE(2n ** 63n, index + 16), /claims more than/],
@@ -166,7 +166,7 @@ test('read from start to end, a frame of data that the index calls zeros is refu
   const sha256 = createHash('sha256').update(lying).digest('hex')
   const { fault } = await refusedFrom(stored.path, { sha256 })
   assert.is(fault.code, 'image-broken')
-  assert.match(fault.message, 'frame 0 does not hold what its index says')
+  assert.match(fault.message, 'frame 0 does not match the index')
 })
 
 test('seek tables of other tools are entered; one that lies is refused', async () => {

@@ -147,7 +147,7 @@ run(
     const patterns = [
       /connection refused/,
       /HTTP 404/,
-      /does not have the index/,
+      /does not have the expected index/,
       /^none$/,
       /^none$/,
     ]
@@ -165,7 +165,7 @@ const FAULTS: readonly (readonly [string, Behave, RegExp])[] = [
     (_, frames) => (frames > 3 ? { cutAfter: MIB } : {}),
     /ended early|closed/,
   ],
-  ['stalls', (_, frames) => (frames > 3 ? { stallAfter: MIB } : {}), /no byte for|slow/],
+  ['stalls', (_, frames) => (frames > 3 ? { stallAfter: MIB } : {}), /no data for|slow/],
   ['crawls', (_, frames) => (frames > 3 ? 'crawl' : {}), /slow/],
   ['loses the file', (_, frames) => (frames > 3 ? 404 : {}), /HTTP 404/],
   ['is busy', (_, frames) => (frames > 3 ? 503 : {}), /HTTP 503/],
@@ -213,7 +213,7 @@ run('a source that lies is found by the index, wherever it lies', async () => {
     await using next = await serve(PACKED.file)
     const { kind, shares } = await flash([liar.url], next.url)
     assert.is(kind, 'done')
-    assert.match(shares[0]?.trouble ?? '', /damaged|index says|not end/)
+    assert.match(shares[0]?.trouble ?? '', /damaged|match the index|not end/)
     assert.ok((shares[1]?.bytes ?? 0) > 0)
   }
 })

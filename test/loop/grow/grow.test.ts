@@ -103,7 +103,7 @@ const REFUSED = [
   [
     'an empty partition behind it',
     { after: 'start=20480,size=2048' },
-    /holds no file system that is known/,
+    /holds an unknown file system/,
   ],
 ] as const
 
@@ -138,7 +138,7 @@ test('what cannot be looked into before is refused once it is written, and the d
     { input: await readFile(image.path) },
   )
   assert.is(piped.code, 1)
-  assert.match(piped.stderr, 'holds no file system that is known')
+  assert.match(piped.stderr, 'holds an unknown file system')
   await assertBlank(device)
 })
 
@@ -244,7 +244,7 @@ for (const [kind, tool, seek, words] of DAMAGING) {
       env: { PATH: `${folder.path}:${process.env['PATH'] ?? ''}` },
     })
     assert.is(code, 1)
-    assert.match(stderr, 'the file system is damaged now that it has grown')
+    assert.match(stderr, 'the file system was damaged while it was grown')
     assert.match(stderr, words)
     assert.match(stderr, 'Flash without --grow')
     await assertBlank(device)

@@ -83,7 +83,7 @@ test('more than one suitable disk: nothing is written, a person is asked, the se
   await machine.start()
   assert.is(machine.asked.length, 1)
   assert.equal(machine.asked[0]?.argv, ['--server', lab.url, '--mac', LIVE_MAC])
-  assert.match(machine.asked[0]?.reason ?? '', /^2 disks can be flashed, choose one: \/dev\/loop/)
+  assert.match(machine.asked[0]?.reason ?? '', /^2 disks can be flashed. Choose one: \/dev\/loop/)
   assert.is(machine.counts.restarts, 0)
   assert.is((await lab.readMachine()).last_flashed_at, null)
   const events = await lab.server.journal.list({ limit: 50 })
@@ -104,7 +104,7 @@ test('provisioning that is impossible is found out before anything is written', 
     const shown = machine.asked[0]?.reason ?? ''
     assert.match(
       shown,
-      /^[^]+\. A flash from here is not provisioned, so the server is not notified/,
+      /^[^]+\. Flashes from here are not provisioned, and the server is not notified/,
     )
     assert.is(shown.split('not notified').length, 2, shown)
     const [event] = await lab.server.journal.list({ kind: 'machine.flash_failed', limit: 1 })

@@ -211,7 +211,7 @@ test('two names of one disk, and a damaged image, leave every disk as it was or 
     const again = `/dev/../dev/${one.device.slice(5)}`
     const { code, stdout } = await flash(path, [one.device, two.device, again], '--yes')
     assert.is(code, 1)
-    assert.match(stdout, `target is named twice: ${again} is, or lies on, ${one.device}`)
+    assert.match(stdout, `target is given twice: ${again} is, or is part of, ${one.device}`)
     assertSame(await readDisk(one.device), before)
     const damaged = pipeThrough(['zstd', '-qc1'], RAW)
     damaged.fill(0xff, damaged.length >> 1, (damaged.length >> 1) + 4096)

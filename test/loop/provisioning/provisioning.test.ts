@@ -369,7 +369,7 @@ for (const [where, { layout }] of Object.entries({
     const { code, stderr, events } = await flash(image, disk.device)
     assert.is(code, 1)
     assert.match(stderr, 'no cloud-init (/etc/cloud)')
-    assert.match(stderr, 'was left without a partition table')
+    assert.match(stderr, 'has no partition table and cannot boot')
     assert.equal(events, [...ORDER.slice(0, -1), 'failed'])
     await assertBlank(disk.device)
     assert.equal(await listLoopsOn(disk.device), [])
@@ -398,7 +398,10 @@ flows('a workflow that fails leaves the disk without its ends', async () => {
     if (code === 0)
       assert.ok((await readDisk(device, 512, 512)).toString('latin1').startsWith('EFI PART'))
     else {
-      assert.match(ended.stderr, /cijoe workflow exited 7[^]*was left without a partition table/)
+      assert.match(
+        ended.stderr,
+        /cijoe workflow exited 7[^]*has no partition table and cannot boot/,
+      )
       await assertBlank(device)
     }
     assert.ok(await isFree(device))

@@ -201,7 +201,7 @@ traps(
     await run`dd if=${disk.part(1)} of=${twin.device} bs=1M conv=fsync status=none`
     await withMounted(disk.part(1), async (root) => {
       const fault = await catchFault(fixture.provisioner.apply(fixture.cloudInit, twin.device))
-      assert.match(fault.message, /btrfs with the UUID of one that is mounted on this machine/)
+      assert.match(fault.message, /btrfs with the same UUID as one that is mounted on this machine/)
       assert.equal(await readdir(root), [])
     })
     await fixture.assertLeftAsFound(twin)
@@ -213,7 +213,7 @@ traps('says so when the kernel was not told of the partitions', async () => {
   await using disk = await createFlashedDisk([{ megabytes: 16, mkfs: EXT4 }])
   await run`partx --delete ${disk.device}`
   const fault = await catchFault(fixture.provisioner.apply(fixture.cloudInit, disk.device))
-  assert.match(fault.message, /holds a partition table \(gpt\) and the kernel shows no partition/)
+  assert.match(fault.message, /has a partition table \(gpt\), but the kernel shows no partitions/)
 })
 
 traps('leaves nothing mounted whenever it is cancelled', async () => {
@@ -275,7 +275,7 @@ traps('is refused where that would not help', async () => {
     [
       'etc/cloud/cloud.cfg',
       'datasource:\n  NoCloud:\n    user-data: x\n    meta-data: {}\n',
-      /user-data of its own/,
+      /already has user-data/,
     ],
   ]
   for (const [path, text, words] of refused) {

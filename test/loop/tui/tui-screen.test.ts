@@ -37,7 +37,7 @@ test('80x25, 200x50 and back: both panes are aligned, the reason stands in full'
   await terminal.press('Down', 'Down')
   await terminal.waitFor('Image  größe-東京')
   await terminal.press('Up')
-  await terminal.waitFor('the image cannot be chosen: the file is empty')
+  await terminal.waitFor('Cannot be chosen: the file is empty.')
   await terminal.resize(200, 50)
   const large = await terminal.waitFor(/Path +Size +Model .*On it now/)
   expectAligned(
@@ -92,8 +92,8 @@ test('a server that is gone is named in the left pane, and asked again with r', 
 test('wrong arguments, or no terminal: refused in one line', async () => {
   const rows = [
     [[], 'flasher-tui: flasher-tui needs a terminal\n'],
-    [['--mac', 'nonsense'], 'flasher-tui: --mac "nonsense" is no MAC address\n'],
-    [['--server', 'http://'], 'flasher-tui: --server "http://" is no address\n'],
+    [['--mac', 'nonsense'], 'flasher-tui: --mac "nonsense" is not a MAC address\n'],
+    [['--server', 'http://'], 'flasher-tui: --server "http://" is not an address\n'],
   ] as const
   for (const [argv, said] of rows) {
     const { code, stdout, stderr } = await runFlasher(argv, { program: TUI_PROGRAM })

@@ -97,7 +97,7 @@ run('a failure needs no key: the server hears of it, the wizard shows why', asyn
   const screen = await terminal.waitFor(/The flash that the server requested failed/)
   const text = screen.join('\n')
   assert.match(text, /Image 2 of 4/)
-  assert.ok(text.includes(`catalog:    ${fixture.server.url}/catalog.toml`))
+  assert.ok(text.includes(`Catalog:   ${fixture.server.url}/catalog.toml`))
   assert.is(await fixture.restarts(), '')
   assert.is.not((await fixture.server.machines.find(MAC))?.cycle.failure, null)
 })
@@ -112,7 +112,7 @@ run(
     await fixture.server.close()
     const screen = await terminal.waitFor(/trying again, for (9|10):\d\d more/)
     assert.is(await fixture.restarts(), '')
-    assert.match(screen.join('\n'), /Ctrl-C goes on without waiting/)
+    assert.match(screen.join('\n'), /Ctrl-C stops waiting/)
     await terminal.press('C-c')
     const wizard = await terminal.waitFor(/Image 2 of 4/)
     assert.match(wizard.join('\n'), /The disk is flashed, but the server could not be notified/)
@@ -126,7 +126,7 @@ run('--catalog counts for nothing where the server decides', async () => {
   await using terminal = await fixture.open({}, [], ['--catalog', '/nowhere.toml'])
   const screen = await terminal.waitFor('> Image:')
   const text = screen.join('\n')
-  assert.ok(text.includes(`catalog:    ${fixture.server.url}/catalog.toml`), text)
+  assert.ok(text.includes(`Catalog:   ${fixture.server.url}/catalog.toml`), text)
   assert.not.match(text, /nowhere/)
 })
 
@@ -158,10 +158,7 @@ run('without a terminal: what would end in the wizard is said, and is a failure'
   await fixture.server.arm({ boot_mode: 'flasher-tui' })
   const asked = await fixture.run()
   assert.is(asked.code, 1)
-  assert.match(
-    asked.stderr,
-    /^flasher: .+\n  The wizard, which would continue here, needs a terminal\.\n$/,
-  )
+  assert.match(asked.stderr, /^flasher: .+\n  The wizard requires a terminal\.\n$/)
 
   await fixture.server.arm({ boot_mode: 'flasher-flash-once', ...fixture.target })
   await fixture.spoil()
@@ -184,7 +181,7 @@ run('a screen without a keyboard: the reason stands below what was drawn', async
   assert.ok(said > 0, screen.join('\n'))
   // The way to the machine's page is drawn as soon as it is loaded, which may be after the end.
   assert.match(screen[said - 1] ?? '', /^(Ctrl-C .*\.|On a phone: .*|)$/, screen.join('\n'))
-  assert.match(screen.slice(said).join('\n'), /needs a terminal\.\n+exit code 1/)
+  assert.match(screen.slice(said).join('\n'), /requires a terminal\.\n+exit code 1/)
 })
 
 run('without a terminal: nothing to do is no failure', async () => {

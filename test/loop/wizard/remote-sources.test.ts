@@ -100,7 +100,7 @@ run('what fails says in its log what came from where', async () => {
   const { id, result } = await findRun(server)
   assert.is(result, 'failed')
   const log = await (await server.ask(`/machines/${MAC}/runs/${id}/log`)).text()
-  assert.match(log, `${dying.origin} was left: connection closed by the server`)
+  assert.match(log, `stopped using ${dying.origin}: connection closed by the server`)
   assert.match(log, /MB came from http:/)
 })
 

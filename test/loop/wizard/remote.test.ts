@@ -185,7 +185,7 @@ run('a wrong digest is reported, and nothing boots', async () => {
   await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'flasher-flash-once', ...TARGET })
   const box = await driveMachine({ server: server.url, places: { [PLACE]: loop.device } })
-  assert.match(noticeOf(box), /failed: .* is not the image asked for: its sha256 is/)
+  assert.match(noticeOf(box), /failed: .* is not the expected image: its sha256 is/)
   assert.ok((await readDisk(loop.device, 0, 4096)).every((byte) => byte === 0))
 })
 
@@ -358,7 +358,7 @@ run('without one, or with an old one, nothing is written, and the screen says wh
   await fixture.server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })
   const late = await fixture.drive(fixture.token)
   assert.is(late.outcome.kind, 'interactive')
-  assert.match(JSON.stringify(late), /given something else to do since/)
+  assert.match(JSON.stringify(late), /the machine was changed since/)
   assert.ok((await readDisk(fixture.loop.device, 0, 4096)).every((byte) => byte === 0))
   assert.is((await fixture.server.machines.find(MAC))?.last_flashed_at, null)
 })
@@ -472,8 +472,8 @@ run('an image that is cut off', async () => {
 run('a wrong digest', async () => {
   await using loop = await createLoop({ megabytes: 16 })
   const { box, page } = await fail({ sha256: 'b'.repeat(64), device: loop.device })
-  assert.match(noticeOf(box), /is not the image asked for/)
-  assert.match(page, /is not the image asked for/)
+  assert.match(noticeOf(box), /is not the expected image/)
+  assert.match(page, /is not the expected image/)
 })
 
 run('a disk that fails to write', async () => {

@@ -57,7 +57,10 @@ for (const [name, options] of SCREENS) {
     await using terminal = await fixture.open({ ...options, env })
     const asked = textOf(await goToCapture(terminal, device))
     assert.match(asked, `${device} is opened read-only: nothing on it changes.`)
-    assert.match(asked, 'would be in the image: machine-id, SSH host keys. g clears it there.')
+    assert.match(
+      asked,
+      'would contain the identity of this machine: machine-id, SSH host keys. Press g to clear it there.',
+    )
     if (name !== '40x12') {
       assert.match(asked, /\d\d\.\d MB of 111 MB will be read\./)
       assert.match(
@@ -72,7 +75,10 @@ for (const [name, options] of SCREENS) {
     assert.match(told, image)
     if (name !== '40x12') {
       assert.match(told, await digestOf(image))
-      assert.match(textOf(done), 'is in the image: machine-id, SSH host keys. Machines that')
+      assert.match(
+        textOf(done),
+        'contains the identity of this machine: machine-id, SSH host keys. All machines that',
+      )
     }
     await terminal.press('q', 'Enter')
     await terminal.waitFor(`${EXITED}0`)
@@ -97,14 +103,14 @@ test('g clears the identity in the image, and the second image gets another name
   await terminal.waitFor('Cleared in the image, not on the disk: machine-id, SSH host keys.')
   await terminal.press('y')
   const done = textOf(await terminal.waitFor('? What next?'))
-  assert.not.match(done, 'The identity of this machine')
+  assert.not.match(done, 'identity of this machine')
   await mounted(await unpack(image), PART_FLAGS, async (at) => {
     assert.is(await readFile(join(at, 'etc/machine-id'), 'utf8'), '')
   })
   await terminal.press('b', 'Enter')
   const disks = await terminal.waitFor(new RegExp(`${device} [^]*> Disk:`))
   await terminal.press(numberOf(disks, device), 'Enter')
-  await terminal.waitFor(`takes this name:\n  ${image.replace('.img', '-2.img')}`)
+  await terminal.waitFor(`for this name:\n  ${image.replace('.img', '-2.img')}`)
   await terminal.press('b', 'Enter')
   await terminal.waitFor('> Disk:')
   await terminal.press('b', 'Enter')
@@ -130,8 +136,8 @@ test('from the list of images, to a folder and under a name of its own', async (
   await terminal.waitFor('Where does the image go?')
   await terminal.press(`${folder}/web 42.img`, 'Enter')
   const asked = textOf(await terminal.waitFor('[y] CAPTURE'))
-  assert.match(asked, /no table 16\.8 MB unknown all of it: no file system that is known/)
-  assert.match(asked, 'The identity of this machine may be in the image: SSH host keys, ')
+  assert.match(asked, /no table 16\.8 MB unknown all of it: an unknown file system/)
+  assert.match(asked, 'The image may contain the identity of this machine: SSH host keys, ')
   await terminal.press('y')
   await terminal.waitFor('? What next?')
   assert.equal(await readdir(folder), ['web 42.img.zst'])
@@ -210,7 +216,7 @@ test('a folder that becomes full on the way leaves nothing, and the screen says 
     await terminal.press('y')
     const failed = textOf(await terminal.waitFor('? What next?'))
     assert.match(failed, /The capture failed: .* cannot be written/)
-    assert.match(failed, /Nothing is left of the image; the disk is as it was\./)
+    assert.match(failed, /The image was removed, and the disk is unchanged\./)
     assert.equal(await readdir(small), [])
     await terminal.press('Enter')
     await terminal.waitFor('[y] CAPTURE')
@@ -240,7 +246,7 @@ test('Ctrl-C cancels a capture, and nothing is left of it', async () => {
   await terminal.waitFor('cancelling ...')
   source.setFlag(false)
   const after = textOf(await terminal.waitFor('? What next?'))
-  assert.match(after, 'Cancelled. Nothing is left of the image; the disk is as it was.')
+  assert.match(after, 'Cancelled. The image was removed, and the disk is unchanged.')
   assert.equal(await readdir(fixture.imageRoot), [])
   await terminal.press('b', 'Enter')
   await terminal.waitFor('[y] CAPTURE')

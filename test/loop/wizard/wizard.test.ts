@@ -54,8 +54,8 @@ async function check(
   assert.match(first, /^flasher \d+\.\d+\.\d+\S* {2}standalone/, text)
   assert.match(second, new RegExp(`^${step} \\d of 4`), text)
   assert.ok(second.includes(`[${step}]`), text)
-  assert.match(text, /^image_root: \//m)
-  assert.match(text, /^catalog: {4}/m)
+  assert.match(text, /^Images in: \//m)
+  assert.match(text, /^Catalog: {3}/m)
   for (const line of screen) assert.ok(line.length < columns, line)
   assert.is((await terminal.painted()).includes('\u001b['), colour)
 }
@@ -70,10 +70,11 @@ for (const look of LOOKS) {
     // An image lies here, so the catalog is not asked for.
     await terminal.waitFor('> Image:')
     await check(terminal, 'Image', look)
+    await terminal.waitFor(/^Catalog: {3}skipped, as this machine/m)
     await terminal.press('b', 'Enter')
     const catalogs = await terminal.waitFor('? Where do the images come from?')
     await check(terminal, 'Catalog', look)
-    assert.match(catalogs.join('\n'), /^- {5}default +\(none is set; FLASHER_DEFAULT_CATALOG/m)
+    assert.match(catalogs.join('\n'), /^- {5}default +\(none set; name one in FLASHER_DEFAULT/m)
     await terminal.press('c', 'Enter')
     await terminal.waitFor('> Location:')
     await check(terminal, 'Catalog', look)
@@ -133,7 +134,7 @@ test('what cannot be chosen says why, and cannot be chosen', async () => {
   assert.match(rowOf(sealed.device), /^ - .*\(read-only\)$/)
   assert.match(rowOf(small.device), /^ - .*\(too small: the image needs 50\.3 MB\)$/)
   assert.ok(
-    screen.some((line) => line.startsWith(' - ') && line.endsWith('(holds this system)')) ||
+    screen.some((line) => line.startsWith(' - ') && line.endsWith('(this system runs from it)')) ||
       !(await hasSystemDisk()),
     screen.join('\n'),
   )
@@ -155,7 +156,7 @@ test('keys: numbers, arrows, filter, words, and what is none of them', async () 
     first.some((line) => line.includes('1 to 14 of 40; PgUp and PgDn turn the page')),
     first.join('\n'),
   )
-  assert.ok(first.some((line) => line.startsWith('image_root: ')))
+  assert.ok(first.some((line) => line.startsWith('Images in: ')))
   await terminal.press('PageDown')
   await terminal.waitFor(/^ > {2}1 {2}image-01\.img/m)
   await terminal.press('PageDown')
@@ -203,11 +204,11 @@ test('a location is taken as it is typed, and one that leads nowhere leaves the 
   await terminal.press('BSpace')
   await terminal.press('Enter')
   const screen = await terminal.waitFor('Remote.img')
-  assert.ok(screen.includes(`catalog:    ${catalog}`), screen.join('\n'))
+  assert.ok(screen.includes(`Catalog:   ${catalog}`), screen.join('\n'))
   assert.match(screen.join('\n'), /1 {2}debian-13-amd64\.img.*local[^]*2 {2}Remote\.img.*remote/)
   await writeFile(catalog, 'version = 1\nimages = [\n')
   await terminal.press('r', 'Enter')
-  await terminal.waitFor(/^catalog load failed: .*line \d/m)
+  await terminal.waitFor(/^Catalog not loaded: .*line \d/m)
   assert.match((await terminal.screen()).join('\n'), /1 {2}debian-13-amd64\.img/)
 })
 
@@ -216,8 +217,8 @@ test('on 80 columns the reason of a failure is shown to its end', async () => {
   const catalog = join(fixture.folder, `a-catalog-with-a-long-name-${'x'.repeat(40)}.toml`)
   await writeFile(catalog, 'version = 1\n[[images]]\nname = "never closed\n')
   await using terminal = await fixture.open({ argv: ['--catalog', catalog] })
-  const screen = await terminal.waitFor('catalog load failed:')
-  const [, reason = ''] = screen.join('\n').split('catalog load failed:')
+  const screen = await terminal.waitFor('Catalog not loaded:')
+  const [, reason = ''] = screen.join('\n').split('Catalog not loaded:')
   assert.match(reason.split('\n\n')[0]?.replaceAll('\n', ' ') ?? '', /line 3: .*\(column \d+\)$/)
   assert.match(screen.join('\n'), /1 {2}debian-13-amd64\.img/)
 })

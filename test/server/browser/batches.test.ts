@@ -80,7 +80,7 @@ test('a batch says where its machines are, and what can be done', async () => {
   await page.getByRole('button', { name: 'Resume' }).click()
   await page.getByRole('dialog').getByText('2 disks will be erased and flashed').waitFor()
   await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
-  await page.getByText('Resumed: 2 machines go on.').waitFor()
+  await page.getByText('Resumed: 2 machines.').waitFor()
   await page.getByRole('button', { name: 'Retry failed (1)' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Retry failed' }).click()
   await page.getByText('1 machine armed again.').waitFor()

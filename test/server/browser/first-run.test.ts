@@ -233,7 +233,7 @@ test('a wrong file of a live system is refused by its checksum, and what is miss
   await page.getByText('3 files were uploaded').waitFor()
   await page.getByText(`Missing: ${kernel?.name}`).waitFor()
   await upload({ ...sums, name: kernel?.name ?? '', buffer: Buffer.from('another kernel') })
-  await page.getByText('is not the file that the list of checksums names').waitFor()
+  await page.getByText('does not match its checksum').waitFor()
   await page.getByText(`Missing: ${kernel?.name}`).waitFor()
 })
 

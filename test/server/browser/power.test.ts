@@ -113,7 +113,7 @@ test('a BMC is set, its certificate pinned, and the machine turned on, off and b
   assert.is(one.state.isOn, false)
 
   await card.getByRole('button', { name: 'Forget certificate' }).click()
-  await page.getByText('The next one that the BMC shows is pinned').waitFor()
+  await page.getByText('The next one from the BMC will be trusted').waitFor()
   await card.getByText('No certificate yet').waitFor()
   await card.getByRole('button', { name: 'Forget BMC…' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Forget BMC' }).click()
@@ -140,7 +140,7 @@ test('a disk that is being written is asked about twice, and a failure says what
     one.asked.filter((each) => each.includes('Reset')),
     [],
   )
-  await question.getByRole('button', { name: 'Cut the power nevertheless' }).click()
+  await question.getByRole('button', { name: 'Cut the power anyway' }).click()
   await page.locator('#facts').getByText('Was restarted').waitFor()
 
   await setBmc(card, '192.0.2.1')

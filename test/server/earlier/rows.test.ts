@@ -485,7 +485,7 @@ test('an open port is not enough: it waits for the greeting of SSH', async () =>
     await using site = await openSite({ FLASHER_WORKFLOW_SSH_PORT: String(port) })
     await site.flash(await site.fixture.workflow('exit 0'))
     await eventually(
-      async () => ((await site.log()).includes('what answers is not SSH') ? true : null),
+      async () => ((await site.log()).includes('the service there is not SSH') ? true : null),
       'the first attempt',
     )
     assert.is((await site.readMachine()).last_workflow_status, 'running')
@@ -500,7 +500,7 @@ test('at the time limit the workflow is ended, and has failed', async () => {
   await using site = await openSite({ FLASHER_WORKFLOW_TIME_LIMIT: '1s' })
   await site.flash(await site.fixture.workflow('while :; do sleep 0.1; done'))
   await site.awaitStatus('failed')
-  assert.match((await site.runs())[0].error, 'took longer than it may')
+  assert.match((await site.runs())[0].error, 'exceeded its time limit')
 })
 
 test('what is ended is ended whole, also children that ignore SIGTERM', async () => {

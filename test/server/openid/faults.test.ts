@@ -85,7 +85,7 @@ test('an answer counts for the browser and the login that began it, once and for
     createProviderBrowser(provider, server),
     createProviderBrowser(provider, server),
   ]
-  const unknown = /begun in another browser, more than 10 minutes ago, or was finished already/
+  const unknown = /has expired, or was started in another browser/
   const back = await anna.visit(await anna.begin(), 'anna')
   // Somebody else's browser brings the answer, as a link that was sent to them.
   await isRefused(await mallory.comeBack(back), 400, unknown)
@@ -94,7 +94,7 @@ test('an answer counts for the browser and the login that began it, once and for
   const mixed = new URL(back)
   mixed.searchParams.set('code', other.searchParams.get('code') ?? '')
   const cookie = anna.cookies.get('flasher-openid') ?? ''
-  await isRefused(await anna.comeBack(mixed.href), 400, 'does not take this login any more')
+  await isRefused(await anna.comeBack(mixed.href), 400, 'has expired')
   // The answer of before the fault is void, too: its cookie is gone.
   await isRefused(await anna.comeBack(back), 400, unknown)
   // Kept by a thief with the answer, both are spent at the provider.
@@ -104,7 +104,7 @@ test('an answer counts for the browser and the login that began it, once and for
   assert.is((await again.comeBack(address)).status, 303)
   again.cookies.clear()
   again.cookies.set('flasher-openid', kept)
-  await isRefused(await again.comeBack(address), 400, 'does not take this login any more')
+  await isRefused(await again.comeBack(address), 400, 'has expired')
   // A cookie that was changed, or is signed by nobody.
   for (const forged of [`${cookie}x`, cookie.replace(/\.[^.]*$/, '.'), 'x', '.']) {
     const thief = createProviderBrowser(provider, server)
@@ -126,7 +126,7 @@ test('another server with the same key goes on with a login', async () => {
   await fails(
     createProviderBrowser(provider, one, stranger, stranger),
     400,
-    'begun in another browser',
+    'started in another browser',
   )
 })
 
@@ -146,7 +146,7 @@ test('what a browser brings along is on no record: anybody can make up the words
   const { provider, server } = both
   for (const [error, words] of [
     ['access_denied', 'it says access_denied'],
-    ['made up', 'it let nobody in'],
+    ['made up', 'it refused the login'],
   ] as const) {
     const browser = createProviderBrowser(provider, server)
     const state = new URL(await browser.begin()).searchParams.get('state') ?? ''
@@ -189,7 +189,7 @@ test('a provider that is away, hangs, answers 50 MB or leads elsewhere costs a s
   await using both = await startBoth()
   const { provider, server } = both
   const faults: readonly (readonly [string, ProviderFault, number, RegExp])[] = [
-    ['/token', 'away', 503, /Example does not answer as it should: connection closed/],
+    ['/token', 'away', 503, /Example is not available: connection closed/],
     ['/token', 'huge', 503, /larger than 524288 bytes/],
     ['/token', 'redirects', 502, /it answers with status 302/],
     ['/jwks', 'away', 503, /connection closed/],
@@ -217,7 +217,7 @@ test('the server starts without its provider, says so, and takes it as soon as i
     const known = { issuer: provider.issuer, subject: 'anna' }
     await server.state.peopleStore.add({ ...person, provider: known }, null)
     const answer = await createProviderBrowser(provider, server).ask('/ui/login/openid')
-    await isRefused(answer, 503, 'Example does not answer as it should')
+    await isRefused(answer, 503, 'Example is not available')
     assert.ok(server.log.some((line) => line.startsWith('people cannot log in with Example:')))
     const page = await (await server.request('/ui/login')).text()
     assert.match(page, 'Example cannot be used at the moment')
@@ -306,7 +306,7 @@ test('whoever comes back many times from a slow provider leaves places to other 
   const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
   const finish = () => server.request(`/ui/login/openid/finish${search}`, { headers: { cookie } })
   const slow = Array.from({ length: 8 }, finish)
-  await isRefused(await finish(), 503, 'too many of this network log in at once')
+  await isRefused(await finish(), 503, 'too many logins from this network at once')
   for (const each of slow) assert.is((await each).status, 503)
   provider.faults.clear()
   assert.is((await createProviderBrowser(provider, server).logIn('anna')).status, 303)

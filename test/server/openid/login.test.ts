@@ -111,7 +111,7 @@ test('who has no role sees why, what was said, and whom to ask; and nothing else
   const back = await browser.logIn('u3')
   assert.is(back.status, 403)
   const page = await back.text()
-  assert.match(page, 'Example knows you as carl, but none of your groups has a role')
+  assert.match(page, 'Example identified you as carl, but none of your groups has a role')
   assert.match(page, 'Ask it@example.org')
   assert.match(page, 'kitchen')
   assert.match(page, '&lt;b&gt;')

@@ -33,7 +33,7 @@ async function openScene(outlet: string | null) {
 test('a machine outside has no power here: nothing is shown, asked or done', async () => {
   await using scene = await openScene(null)
   const { control, lab } = scene
-  const unknown = `no way to the power of ${OTHER} is set`
+  const unknown = `no power control is set up for ${OTHER}`
   for (const action of ['read', 'on', 'off', 'restart'] as const) {
     assert.is(control.refuse(NEIGHBOUR, asked(action)), unknown)
     const done = await control.act(NEIGHBOUR, asked(action), BY)
@@ -53,7 +53,7 @@ test('an outlet that also feeds a machine outside keeps its power, and does not 
   await using scene = await openScene('pdu-1/7')
   const { control, seen, resets } = scene
   const refusal = control.refuse(MAC, asked('off')) ?? ''
-  assert.match(refusal, 'also feeds machines outside of your scope')
+  assert.match(refusal, 'also powers machines that you may not change')
   assert.not.match(refusal, OTHER)
   assert.is((await control.act(MAC, asked('on'), BY)).ok, false)
   assert.is(await control.boot(MAC, false, BY), refusal)
@@ -82,7 +82,7 @@ test('what leaves the scope while others have their turn is left as it is, and t
     },
     onFailure: (mac, why) => void failures.push(`${mac}: ${why}`),
   })
-  const refused = `${OTHER}: no way to the power of ${OTHER} is set`
+  const refused = `${OTHER}: no power control is set up for ${OTHER}`
   assert.equal(failures, [refused])
   assert.is(resets(), 1)
   assert.equal(

@@ -37,7 +37,7 @@ const DEPARTURES: Readonly<Record<string, Departure>> = {
     seconds: 7,
     why: 'the server that led has not renewed it for 5.',
   },
-  'a clean stop': { signal: 'SIGTERM', seconds: 2, why: 'nobody led' },
+  'a clean stop': { signal: 'SIGTERM', seconds: 2, why: 'no server led' },
 }
 
 for (const [fault, departure] of Object.entries(DEPARTURES)) {

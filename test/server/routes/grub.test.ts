@@ -256,7 +256,7 @@ test('a machine whose flash has begun asks again until the fault is over; one th
   using file = new DatabaseSync(join(server.dir, 'state.db'))
   file.exec(NO_ROOM)
   const waits = await read(`/pxe/${BEGUN}`)
-  assert.match(waits, 'waits: the server could not decide, and the disk may be half written')
+  assert.match(waits, 'waits: the server has an error, and the disk may be half written')
   assert.match(waits, 'chain --timeout 3000 --replace --autofree http://b/pxe/')
   assert.match(await read(`/pxe/${BEGUN}.grub`), 'may be half written')
   assert.match(await read(`/pxe/${FAULTY}`), /^sanboot |exit/m)
@@ -308,7 +308,7 @@ test('its page says why it waits and asks; the answer is recorded with who gave 
   await fetch(`${site.url}/pxe/${BOX}/plan`)
   assert.match(await site.boxes.boot(1), 'waits: the disk may be half written')
   const waiting = await site.text(PAGE)
-  assert.match(waiting, 'Waiting: its disk may be half written')
+  assert.match(waiting, 'Waiting for a live system')
   assert.match(waiting, BUTTON)
 
   for (const fields of [{}, { confirm: 'ask' }, { confirm: 'yes', was: '[]' }]) {
@@ -332,7 +332,7 @@ test('its page says why it waits and asks; the answer is recorded with who gave 
   const { events } = await (await site.ask(`/events?subject_id=${BOX}`)).json()
   const event = events.find(({ kind }: { kind: string }) => kind === 'machine.boot-disk')
   assert.equal([event.actor, event.source_ip], ['operator', '127.0.0.1'])
-  assert.match(event.summary, `${BOX} is to boot its disk`)
+  assert.match(event.summary, `${BOX} was set to boot its disk`)
 })
 
 test('scripts have it as an action, refused where no flash is without an end', async () => {

@@ -265,7 +265,7 @@ test('nobody deletes the whole fleet by a search for nothing', async () => {
       const answer = await ask('/machines/bulk', asJson({ action: 'delete', q, dry_run }))
       assert.is(answer.status, 422)
       const { detail } = await answer.json()
-      assert.match(detail, /name them in macs, or search for something/)
+      assert.match(detail, /Name them in macs, or search for something/)
     }
   }
   assert.is(await server.machines.count(), 1)

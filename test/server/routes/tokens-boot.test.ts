@@ -119,11 +119,11 @@ test('each refusal says why, and is put on record', async () => {
     const { detail } = await answer.json()
     return detail
   }
-  assert.match(await why(null), /wants one \(\[pxe\] tokens = require\)/)
+  assert.match(await why(null), /requires one \(\[pxe\] tokens = require\)/)
   assert.match(await why('x'), /no boot token/)
-  assert.match(await why(foreign), /not of this server and this machine/)
+  assert.match(await why(foreign), /for another server or machine/)
   await site.put({ ...FLASH, bty_image_ref: OTHER_REF })
-  assert.match(await why(token), /given something else to do since/)
+  assert.match(await why(token), /the machine was changed since/)
   const fresh = await boot(site.server)
   site.clock.seconds += 24 * 3600 + 1
   assert.match(await why(fresh), /has expired/)
@@ -289,7 +289,7 @@ test('after done, the token of that boot begins and lists nothing', async () => 
     site.wait(180)
     const list = await site.list(token)
     assert.is(list.status, 401)
-    assert.match((await list.json()).detail, /flash is done|given something else/)
+    assert.match((await list.json()).detail, /flash is done|machine was changed/)
     assert.is((await site.report(token, { phase: 'done' })).status, 204, 'told again')
     assert.is(site.server.runs.count({}), 1)
   }

@@ -78,7 +78,7 @@ test('a disarm brings nothing back: undo says so, of one machine and of a batch'
   const before = await lab.machine()
   const refused = await lab.undo()
   assert.is(refused.status, 409)
-  assert.match((await refused.json()).detail, 'undo arms nothing. Arm the machine again.')
+  assert.match((await refused.json()).detail, 'undo never arms one. Arm it again.')
   assert.equal(await lab.machine(), before)
   assert.is((await lab.plan(MAC)).mode, 'exit')
 })

@@ -27,7 +27,7 @@ export const PXE_RULES: PxeRules & TokenRules & QueueRules = {
 
 export function macOf(text: string): Mac {
   const mac = parseMac(text)
-  if (!mac.ok) throw new Error(`${text} is no MAC address`)
+  if (!mac.ok) throw new Error(`${text} is not a MAC address`)
   return mac.value
 }
 export const MAC = macOf('52:54:00:12:34:56')

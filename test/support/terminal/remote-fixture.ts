@@ -27,7 +27,7 @@ export const MAC = mac('52:54:00:00:00:01')
 
 export function mac(text: string): Mac {
   const parsed = parseMac(text)
-  if (!parsed.ok) throw new Error(`${text} is no MAC address`)
+  if (!parsed.ok) throw new Error(`${text} is not a MAC address`)
   return parsed.value
 }
 

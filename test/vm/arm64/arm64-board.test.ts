@@ -75,7 +75,7 @@ run('UEFI: grown; its image flashed to another disk, never to the stick itself',
   await using machine = await startArmMachine(options)
   await machine.waitFor(/flasher: the system is on \/dev\/sda2/, PATIENCE)
   await machine.waitFor(/images: \/dev\/sda3 has grown/, PATIENCE)
-  await machine.waitFor(/image_root: \/var\/lib\/flasher\/images/, PATIENCE)
+  await machine.waitFor(/Images in: \/var\/lib\/flasher\/images/, PATIENCE)
   await machine.waitFor(/tiny\.img/, PATIENCE)
   const { room, said } = await stick.check()
   assert.ok(room > 1.5 * 2 ** 30, String(room))
@@ -88,7 +88,7 @@ run('UEFI: grown; its image flashed to another disk, never to the stick itself',
   assert.is(sign, '-')
   machine.send(`${number}\r`)
   await machine.waitFor(
-    new RegExp(`Number ${number} cannot be chosen: holds this system`),
+    new RegExp(`Number ${number} cannot be chosen: this system runs from it`),
     PATIENCE,
   )
   machine.send(`${findRow(listed, '/dev/nvme0n1').number}\r`)

@@ -54,7 +54,7 @@ run('generalized, and grown on the other disk; the disk that was read is as it w
     assert.equal(
       parts.map(({ type, whole }: Record<string, unknown>) => [type, whole]),
       [
-        [null, 'no file system that is known'],
+        [null, 'an unknown file system'],
         ['vfat', null],
         ['ext4', null],
       ],

@@ -26,7 +26,7 @@ run(
     })
     await machine.waitFor(/flasher: the system is on \/dev\/sda1/, PATIENCE)
     await machine.waitFor(/images: \/dev\/sda3 has grown from 23\.9 MB to 4\.1\d GB/, PATIENCE)
-    await machine.waitFor(/image_root: \/var\/lib\/flasher\/images/, PATIENCE)
+    await machine.waitFor(/Images in: \/var\/lib\/flasher\/images/, PATIENCE)
     await machine.waitFor(/tiny\.img/, PATIENCE)
     const { room, said } = await stick.check()
     assert.ok(room > 3.7 * GIB, String(room))

@@ -18,7 +18,7 @@ run('384 MiB are enough, from the kernel to the wizard', async () => {
   assert.match(said, `asking for an address on eth0 (${NETBOOT_MAC})`)
   assert.match(said, /flasher: fetching http:\/\/10\.0\.2\.2:\d+\/boot\/flasher-netboot-pc-x86_64/)
   assert.match(said, 'flasher: digest verified')
-  await boot.machine.waitFor(/image_root: /, PATIENCE)
+  await boot.machine.waitFor(/Images in: /, PATIENCE)
 })
 
 test.run()

@@ -32,7 +32,7 @@ const tiny = { name: 'tiny.img', content: Buffer.alloc(2 ** 20, 7) }
 
 /** The wizard begins with the images that lie beside it, where there are any. */
 async function lookForImages(machine: Qemu) {
-  await machine.waitFor(/image_root: \/var\/lib\/flasher\/images/, PATIENCE)
+  await machine.waitFor(/Images in: \/var\/lib\/flasher\/images/, PATIENCE)
 }
 
 for (const firmware of ['uefi', 'secure'] as const satisfies readonly Firmware[]) {
@@ -55,8 +55,8 @@ for (const firmware of ['bios', 'uefi'] as const) {
     await using machine = await startUsbMachine({ firmware, medium: { disc: await openIso() } })
     await machine.waitFor(/flasher: the system is on \/dev\/sr0/, PATIENCE)
     // The wizard begins with the choice of a catalog, because there is no image.
-    await machine.waitFor(/image_root: \/var\/lib\/flasher\/images/, PATIENCE)
-    await machine.waitFor(/local only/, PATIENCE)
+    await machine.waitFor(/Images in: \/var\/lib\/flasher\/images/, PATIENCE)
+    await machine.waitFor(/Catalog: /, PATIENCE)
   })
 }
 

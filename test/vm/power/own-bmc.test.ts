@@ -74,7 +74,7 @@ run('its address is read through /dev/ipmi0, and nothing is done with it', async
   await waitFor(pxe, async () => ((await pxe.readMachine()).bmc_address ?? null) !== null)
   assert.is((await pxe.readMachine()).bmc_address, ADDRESS)
   const power = lab.ask(`/machines/${LAB_MAC}/power`)
-  assert.match(await power.then(String, String), 'no way to the power')
+  assert.match(await power.then(String, String), 'no power control is set up')
 })
 
 test.run()

@@ -79,7 +79,7 @@ const FAILING: readonly StoryRow[] = [
     title: 'a disk of which no write succeeds is as it was',
     disks: [{ ...VIRTIO, failsAt: 'everywhere' }],
     result: 'failed',
-    reason: /write error|did not take what was written/,
+    reason: /write error|the disk rejected a write/,
     content: ['used'],
   },
   {
@@ -112,7 +112,7 @@ const FAILING: readonly StoryRow[] = [
     },
     result: 'failed',
     // Which one it is depends on how far the kernel is with taking the disk away.
-    reason: /(the disk is gone|write error|read error) at byte|did not take what was written/,
+    reason: /(the disk is gone|write error|read error) at byte|the disk rejected a write/,
     content: ['blank'],
   })),
 ]
@@ -131,7 +131,7 @@ const IMAGES: readonly StoryRow[] = [
     image: 'raw',
     before: (story) => rotInCache(story, 'raw.img'),
     result: 'failed',
-    reason: /is not the image asked for: its sha256 is [0-9a-f]{64}, not [0-9a-f]{64}/,
+    reason: /is not the expected image: its sha256 is [0-9a-f]{64}, not [0-9a-f]{64}/,
     content: ['blank'],
   },
   {

@@ -18,7 +18,7 @@ find_on_medium() { # ID: what live/id holds there
     plug_in
     [ $((look % 25)) != 0 ] || say "still looking: $(describe_disks)"
   done
-  [ -n "$image" ] || fail "no medium carries $id; found: $(describe_disks)" \
+  [ -n "$image" ] || fail "no medium has $id; found: $(describe_disks)" \
     'plug the stick into another port (USB 2 if there is one), or write it again'
   note origin medium
   note medium "$medium"
@@ -141,7 +141,7 @@ copy_to_memory() {
   size=$(size_of "$image")
   need=$(($(mib "$size") + 120))
   free=$(memory_of MemAvailable)
-  [ "$free" -ge $need ] || fail "$free MiB of memory are free, and a copy in memory takes $need" \
+  [ "$free" -ge $need ] || fail "$free MiB of memory are free, and a copy in memory needs $need" \
     'choose the entry that leaves the system on the medium, or add memory'
   say "copying $(mib "$size") MiB to memory"
   cp "$image" "$folder/root.squashfs" || fail "$medium cannot be read completely" \
@@ -151,5 +151,5 @@ copy_to_memory() {
   image=$folder/root.squashfs
   prove_medium
   note to_memory yes
-  say 'the system is in memory: the medium may be removed'
+  say 'the system is in memory; you can remove the medium'
 }

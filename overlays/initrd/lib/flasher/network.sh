@@ -27,7 +27,7 @@ fetch_over_network() {
     [ "$have" -le $most ] || most=$have pause=1 attempt=1
     attempt=$((attempt + 1))
     [ $attempt -le "$most_attempts" ] ||
-      fail "no success in $most_attempts attempts, the last one: $trouble" \
+      fail "gave up after $most_attempts attempts: $trouble" \
         'check that the server runs and can be reached; then restart this machine'
     say "trying again in $pause s (attempt $attempt of $most_attempts)"
     sleep $pause
@@ -136,7 +136,7 @@ fetch() {
   wrong=$((wrong + 1))
   # Another server may have the right one.
   urls="$(without "$url") $url"
-  trouble="its digest is $got, and this boot system takes only $sum"
+  trouble="its digest is $got, and this boot system accepts only $sum"
   say "wrong digest: $trouble"
   [ $wrong -lt $most_wrong ] || fail "$url: $trouble" \
     'the files of the server are not of one release: install kernel, initrd and squashfs together'

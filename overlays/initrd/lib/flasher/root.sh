@@ -13,7 +13,7 @@ prove() { # REASON HINT
   read_manifest
   got=$(sha256sum <"$image")
   [ "${got%% *}" = "$sum" ] ||
-    fail "$1: its digest is ${got%% *}, and this boot system takes only $sum" "$2"
+    fail "$1: its digest is ${got%% *}, and this boot system accepts only $sum" "$2"
   say 'digest verified'
 }
 
@@ -21,7 +21,7 @@ prove() { # REASON HINT
 take_handed_over() {
   image=$folder/root.squashfs
   mv /root.squashfs "$image"
-  say "the boot loader has handed over the root ($(mib "$(size_of "$image")") MiB)"
+  say "the boot loader has loaded the root file system ($(mib "$(size_of "$image")") MiB)"
   prove 'the boot loader handed over the wrong root' \
     'install kernel, initrd and squashfs of one release on the server'
   note origin handed-over

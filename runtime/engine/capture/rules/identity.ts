@@ -79,7 +79,7 @@ const WITHOUT_IDENTITY = ['vfat', 'exfat']
 
 /** Null: it can be generalized, or need not. `whole`: why its used blocks are unknown. */
 export function decideGeneralizing(type: string | null, whole: string | null): string | null {
-  if (type === null) return 'there is a partition whose contents are not known'
+  if (type === null) return 'there is a partition with unknown contents'
   if (WITHOUT_IDENTITY.includes(type)) return null
   return /^(ext[234]|swap)$/.test(type)
     ? whole

@@ -231,9 +231,9 @@ export function parseUploadToken(
 }
 
 export const UPLOAD_TOKEN_REFUSALS: Readonly<Record<UploadTokenDefect, string>> = {
-  malformed: 'what was shown is no upload token',
+  malformed: 'this is not an upload token',
   foreign:
-    'the upload token is of another machine or image, or of a server that does not share the key of this cache (state directory or [server] session_secret)',
+    'the upload token is for another machine or image, or from a server with another key than this cache (state directory or [server] session_secret)',
   expired: 'the upload token has expired',
 }
 

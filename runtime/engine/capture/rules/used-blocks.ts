@@ -500,13 +500,13 @@ interface LookedPart {
 export function decideReading(part: LookedPart): PartitionReading {
   const { contents, role, first, bytes } = part
   const { type, table } = contents
-  if (type === null) return whole('no file system that is known')
+  if (type === null) return whole('an unknown file system')
   // Which of the two is older is unknown.
-  if (isTable(type, table, first)) return whole('a partition table lies in it as well')
+  if (isTable(type, table, first)) return whole('it also has a partition table')
   const isSwap = type === 'swap'
   const kind = KINDS[type]
   if (kind === undefined && !isSwap) {
-    return whole(NAMES[type] ?? `no used blocks are known of ${type}`)
+    return whole(NAMES[type] ?? `no list of used blocks for ${type}`)
   }
   if (role !== 'disk' && role !== (isSwap ? 'swap' : 'data')) return whole(OTHER_TYPE)
   return kind === undefined ? readSwap(first, bytes) : decideMap(part, type, kind)
@@ -527,7 +527,7 @@ function decideMap(
   return { by: 'map', tool, witness, ...bounds, ...(check === undefined ? {} : { check }) }
 }
 
-const OTHER_TYPE = 'its partition is of a type for something else'
+const OTHER_TYPE = 'its partition type is for something else'
 const HASHED = 'another partition may hold its hashes (dm-verity)'
 /** Direct reads' alignment for every sector size. */
 const ALIGNMENT = 4 * KIB
@@ -547,9 +547,9 @@ function findBounds(ranges: readonly Range[], ownBytes: number, bytes: number): 
 /** Only the page with the header, which ends with a signature, counts once swap is off. */
 function readSwap(first: Buffer, bytes: number): PartitionReading {
   const page = PAGES.find((size) => first.toString('latin1', size - 10, size) === 'SWAPSPACE2')
-  if (page === undefined || page > bytes) return whole('it is of an old kind')
+  if (page === undefined || page > bytes) return whole('its format is too old')
   const ownBytes = (first.readUInt32LE(1028) + 1) * page
-  if (first.readUInt32LE(1024) !== 1 || ownBytes > bytes) return whole('it is of an old kind')
+  if (first.readUInt32LE(1024) !== 1 || ownBytes > bytes) return whole('its format is too old')
   return { by: 'ranges', ...findBounds([{ offset: 0, bytes: page }], ownBytes, bytes) }
 }
 
@@ -572,7 +572,7 @@ function judgeBtrfs(first: Buffer): string | null {
 }
 
 /** partclone reads its entries of 12 bits as if they had 16. */
-const FAT12 = 'it is a FAT12, of which no map can be relied on'
+const FAT12 = 'FAT12 has no reliable map of used blocks'
 
 /** The bytes in which Linux notes a mount, FAT32's and the others'. */
 function judgeFat(first: Buffer): string | null {

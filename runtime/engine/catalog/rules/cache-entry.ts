@@ -209,7 +209,7 @@ const NOT_A_SOURCE = 'must be an http://, https://, oras:// or s3:// address'
 function findWrongSource(field: string, url: string | undefined): FieldError | null {
   if (url === undefined) return null
   if (/^file:/i.test(url)) {
-    return fieldError([field], 'a file is added by dropping it into the folder of the cache')
+    return fieldError([field], 'to add a file, copy it into the folder of the cache')
   }
   const isUsable = /^(https?|oras|s3):\/\//i.test(url) && refOf(url).ok
   const isUrl = isUsable && (/^(oras|s3):/i.test(url) || URL.canParse(url))
@@ -327,7 +327,8 @@ export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
 
 /** A clause; null: an image by its name; empty: it does not look like one. */
 export function whyNotAnImage(name: string): string | null {
-  if (/[\p{Cc}\p{Cs}\ufffd]/u.test(name)) return 'its name holds characters that no address can'
+  if (/[\p{Cc}\p{Cs}\ufffd]/u.test(name))
+    return 'its name has characters that an address cannot have'
   if (detectFormat(name) !== null) return null
   return isTarballName(name) ? 'a tarball cannot be flashed: extract it first' : ''
 }

@@ -100,7 +100,7 @@ function decideLocation(image: ManifestImage, folder: string | null): Result<str
   if (!isFileAddress(src)) return checkAddress(isHttp && /^http/i.test(src) ? resolved : src)
   if (folder === null) {
     if (isHttp) return checkAddress(resolved)
-    return refuse('a file of this machine is taken from a local catalog only')
+    return refuse('only a catalog on this machine can list files of this machine')
   }
   const path = filePathOf(src, folder)
   return path === null ? refuse(`no path in ${src}`) : accept(path)

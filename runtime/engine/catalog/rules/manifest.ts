@@ -98,7 +98,7 @@ function collect(tables: readonly unknown[], lines: readonly (number | null)[]):
     if (!fields.ok)
       flaws.push({ line, reason: printable(`${fields.refusal.name}: ${fields.refusal.reason}`) })
     else if (names.has(fields.value.name)) {
-      flaws.push({ line, reason: printable(`${fields.value.name} is listed before`) })
+      flaws.push({ line, reason: printable(`${fields.value.name} is listed twice`) })
     } else {
       names.add(fields.value.name)
       images.push({ ...fields.value, ref: refField(Object(table)), line })
@@ -237,7 +237,7 @@ function collectEntries(listed: readonly unknown[], total: number, cacheBase: st
     }
   }
   if (total > listed.length) {
-    const reason = `the catalog lists ${total} images; only the first ${listed.length} are taken`
+    const reason = `the catalog lists ${total} images; only the first ${listed.length} are used`
     skipped.unshift({ name: `entries from ${listed.length + 1} on`, reason })
   }
   return { entries, skipped: skipped.slice(0, MAX_SKIPPED) }

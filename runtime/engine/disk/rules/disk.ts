@@ -122,6 +122,10 @@ export function isSameDisk(before: DiskIdentity, now: DiskIdentity): boolean {
   )
 }
 
+/** For people. A virtio disk gives the PCI number of its vendor, and no model. */
+export const nameMaker = ({ vendor, model }: Pick<TargetDevice, 'vendor' | 'model'>) =>
+  vendor === '0x1af4' ? { vendor: null, model: model ?? 'virtio disk' } : { vendor, model }
+
 const TYPE_TEXTS: Readonly<Record<string, string>> = {
   lvm: 'LVM',
   crypt: 'encrypted',
@@ -144,7 +148,7 @@ const USE_TEXTS: Cases<'kind', DiskUse, string> = {
   holder: ({ device, holder, what }) => `${device} is in use by ${holder} (${typeInWords(what)})`,
   zfs: ({ device, pool }) => `${device} belongs to the ZFS pool ${pool}`,
   btrfs: ({ device, uuid }) => `${device} belongs to the mounted btrfs file system ${uuid}`,
-  loop: ({ device, loop }) => `${device} is the backing of ${loop}`,
+  loop: ({ device, loop }) => `${device} is used by ${loop}`,
   'running-system': ({ device }) => `${device} holds the running system`,
   'holds-image': ({ device }) => `${device} holds the image`,
 }

@@ -140,7 +140,7 @@ export function detectGrowable(first: Buffer): Result<Growable, string> {
   if (found === 'btrfs' && countBtrfsDevices(first) !== 1) return refuse(MANY_DEVICES)
   if (found !== undefined) return accept(found)
   const other = OTHERS.find(([signature]) => isThere(first, signature))
-  return refuse(other?.[1] ?? 'no file system that is known')
+  return refuse(other?.[1] ?? 'an unknown file system')
 }
 
 const BTRFS = { devices: 0x1_0088, own: 0x1_00c9 } as const

@@ -10,19 +10,19 @@ export const findRootFileSystem = (type: string | null): RootFileSystem | null =
   ROOT_FILE_SYSTEMS.find((known) => known === type) ?? null
 
 const WHY_NOT: Readonly<Record<string, string>> = {
-  [PHYSICAL_VOLUME]: 'its logical volumes count by themselves',
+  [PHYSICAL_VOLUME]: 'its logical volumes are listed separately',
   crypto_LUKS: 'encrypted, so it cannot be looked into',
   linux_raid_member: 'a member of a RAID, which is not assembled here',
   swap: 'swap space',
-  squashfs: 'read-only by its nature',
-  erofs: 'read-only by its nature',
+  squashfs: 'always read-only',
+  erofs: 'always read-only',
 }
 
 export function renderWhyNot({ type, table }: Pick<Contents, 'type' | 'table'>): string {
   if (type !== null) return WHY_NOT[type] ?? 'not a file system that Linux is installed on'
   return table === null
-    ? 'nothing in it that is known'
-    : `it holds a partition table (${table}) and the kernel shows no partition of it`
+    ? 'unknown contents'
+    : `it has a partition table (${table}), but the kernel shows no partitions`
 }
 
 /** `work`: for a workflow; `check`: leaves even the journal alone. */

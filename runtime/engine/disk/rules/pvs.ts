@@ -76,6 +76,6 @@ function refuseGroup(
     return `its volume group ${name} is also one of this machine (on ${twin.pv_name}), which must not be touched`
   }
   return rows.some(({ missing }) => missing > 0)
-    ? `its volume group ${name} also lies on other disks`
+    ? `its volume group ${name} is also on other disks`
     : null
 }

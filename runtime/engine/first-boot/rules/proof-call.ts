@@ -27,12 +27,12 @@ export function findCallObstacle({ cloudInit, ignition }: FirstBoot): string | n
   return ignition !== null && addUnit(ignition, 'http://server.invalid/') === null ? OWN_UNIT : null
 }
 
-const OWN_UNIT = `Its text has a unit ${UNIT_NAME} of its own.`
+const OWN_UNIT = `Its text already has a unit ${UNIT_NAME}.`
 
 /** User-data overrides vendor-data. */
 function findUserDataObstacle(text: string): string | null {
-  if (/^\s*["']?phone_home["']?\s*:/m.test(text)) return 'Its text has a phone_home of its own.'
-  if (/^\s*["']?vendor_data["']?\s*:/m.test(text)) return 'Its text has a vendor_data of its own.'
+  if (/^\s*["']?phone_home["']?\s*:/m.test(text)) return 'Its text already has a phone_home.'
+  if (/^\s*["']?vendor_data["']?\s*:/m.test(text)) return 'Its text already has a vendor_data.'
   return null
 }
 

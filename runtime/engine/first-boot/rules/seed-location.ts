@@ -95,7 +95,7 @@ function findPreferred(
   const inTail = partitions.find(({ offset }) => offset >= tailStart)
   return inTail === undefined
     ? null
-    : `${nameOf(inTail)} begins in the last MiB of the disk, where it cannot be seen whether cloud-init prefers it`
+    : `${nameOf(inTail)} begins in the last MiB of the disk, and cloud-init might prefer it`
 }
 
 /**
@@ -250,7 +250,7 @@ function findRefusal(text: string, identify: string, hasTrustMark: boolean): str
     return `/${TRUST_MARK} has cloud-init trust the data source of an earlier boot, so it looks for no seed`
   }
   return /["']?user-data["']?\s*:/.test(text) && /["']?meta-data["']?\s*:/.test(text)
-    ? 'the configuration of the image has user-data of its own for the data source NoCloud, which counts before a seed'
+    ? 'the configuration of the image already has user-data for the data source NoCloud, which overrides a seed'
     : null
 }
 

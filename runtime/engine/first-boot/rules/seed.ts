@@ -317,10 +317,10 @@ export function findTemplateObstacle(
   if (machine.first_boot === null) return null
   const name = printable(machine.first_boot)
   const template = findTemplate(machine.first_boot)
-  if (template === null) return `There is no first-boot template ${name} on the server any more.`
+  if (template === null) return `The first-boot template ${name} was removed from the server.`
   if (!features.firstBoot) return OLD_CLIENT
   if (hasSecrets(template) && tokens !== 'require') {
-    return `The first-boot template ${name} has secrets, which need [pxe] tokens = require on the server.`
+    return `The first-boot template ${name} has secrets. Set [pxe] tokens = require on the server to use it.`
   }
   const rendered = renderFirstBoot(template, subjectOf(machine, ANY_SERIAL), PREVIEW)
   return rendered.ok
@@ -329,7 +329,7 @@ export function findTemplateObstacle(
 }
 
 const OLD_CLIENT =
-  'This machine has a first-boot template, and its live system does not know templates: install a newer live system on the server.'
+  'The live system is too old for first-boot templates. Install a newer one on the server.'
 
 // One-time tokens, by which a live system fetches the first-boot configuration of its plan.
 
@@ -373,8 +373,8 @@ export function parseSeedToken(
 }
 
 export const SEED_TOKEN_REFUSALS: Readonly<Record<SeedTokenDefect, string>> = {
-  malformed: 'what was shown is no token of a plan',
-  foreign: 'the token is not of this server and this machine',
+  malformed: 'this is not the token of a plan',
+  foreign: 'the token is for another server or machine',
   expired: 'the token has expired: request the plan again',
   used: 'the token was used already: request the plan again',
 }

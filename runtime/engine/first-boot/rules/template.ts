@@ -180,10 +180,10 @@ function findWrongFiles(files: readonly TemplateFile[]): readonly TemplateMistak
     : twice
 }
 
-const NO_HASH = 'not the hash of a password; mkpasswd or openssl passwd -6 makes one'
-const MIXED = 'replaces users, packages, files and commands: give either the text or those'
+const NO_HASH = 'not a password hash; create one with mkpasswd or openssl passwd -6'
+const MIXED = 'cannot be combined with users, packages, files or commands'
 const NO_USER_DATA =
-  'cloud-init takes a text that begins with #cloud-config, #! or a MIME header; Ignition takes JSON with ignition.version 3'
+  'must begin with #cloud-config, #! or a MIME header (cloud-init), or be JSON with ignition.version 3 (Ignition)'
 
 const isUserData = (text: string): boolean =>
   isIgnition(text) || (text.trim() !== '' && findUserDataProblem(Buffer.from(text)) === null)
@@ -243,7 +243,7 @@ export function findUserDataProblem(content: Buffer): string | null {
     ? 'begins with a byte order mark'
     : isKnown(Buffer.from(text, 'base64'))
       ? 'is encoded in base64'
-      : 'begins with no header that cloud-init knows'
+      : 'begins without a header of cloud-init'
   return `it ${begins}, so cloud-init would ignore it; ${HEADERS}`
 }
 

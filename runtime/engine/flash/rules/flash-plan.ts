@@ -302,9 +302,9 @@ export function planFlash(
 /** What changed between the plan and the first byte; null when it is still the same idle disk. */
 export function decideRace(plan: FlashPlan, now: TargetFacts): string | null {
   const { path, identity } = plan.target
-  if (!now.exists) return `${path} is gone`
+  if (!now.exists) return `${path} was removed`
   if (now.device === null) return `${path} is no longer a block device`
-  if (now.device.node !== plan.target.node) return `${path} now leads to ${now.device.node}`
+  if (now.device.node !== plan.target.node) return `${path} now points to ${now.device.node}`
   if (!isSameDisk(identity, now.device.identity)) return `${path} is another disk now`
   if (now.device.sectorBytes !== plan.target.sectorBytes) return `${path} changed its sector size`
   if (now.device.readonly) return `${path} became read-only`
@@ -321,7 +321,7 @@ const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'unknown-format': ({ image, tarball }) =>
     tarball
       ? `${image} is a tarball: extract first`
-      : `image format not recognised: ${image} (supported: ${SUPPORTED.join(', ')}; --format says what another is)`,
+      : `image format not recognised: ${image} (supported: ${SUPPORTED.join(', ')}; for other names use --format)`,
   'image-empty': ({ image }) => `image is empty: ${image}`,
   'target-missing': ({ target }) => `target does not exist: ${target}`,
   'not-a-block-device': ({ target }) => `target is not a block device: ${target}`,
@@ -334,15 +334,14 @@ const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'image-too-big': ({ needs, has, isDoubtful }) =>
     `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? CUT_OFF : ''}`,
   'target-empty': ({ target }) => `target has no medium or no size: ${target}`,
-  'same-disk': ({ target, as }) => `target is named twice: ${target} is, or lies on, ${as}`,
+  'same-disk': ({ target, as }) => `target is given twice: ${target} is, or is part of, ${as}`,
   'cannot-grow': ({ reason }) => `the image cannot be grown: ${reason}`,
   'no-first-boot': ({ reason }) => `the first-boot template cannot be written: ${reason}`,
   'no-seed': ({ reason }) => `the user-data cannot be written: ${reason}`,
   'other-sectors': ({ reason }) => `the image does not fit the sectors of this disk: ${reason}`,
 }
 
-const CUT_OFF =
-  '; its last bytes say that it needs so much: it may be cut off, compare its checksum'
+const CUT_OFF = '; its last bytes give this size, so it may be cut off; compare its checksum'
 
 /** A refusal as one line, in the words of the earlier line ("Validation"). */
 export const renderRefusal = (refusal: FlashRefusal): string => decideCase(MESSAGES, 'why', refusal)

@@ -170,13 +170,13 @@ const DOS_TYPES: { readonly [Type in number]?: LastRefusal } = {
 
 /** Why an image's last partition cannot fill a disk, in words. */
 const REASONS: Readonly<Record<LastRefusal, string>> = {
-  'no-table': 'it has no partition table for disks with such sectors',
+  'no-table': 'it has no partition table for this sector size',
   'damaged-table': 'its partition table is damaged',
   'no-partition': 'its partition table is empty',
   overlapping: 'its partitions overlap',
   logical: 'its last partition is a logical one',
   'begins-early': 'its last partition begins in the first MiB, which is written last',
-  'disk-too-small': 'a partition lies where the backup GPT would have to be',
+  'disk-too-small': 'a partition is in the place of the backup GPT',
   efi: 'its last partition is an EFI system partition',
   swap: 'its last partition is swap space',
   lvm: 'its last partition is an LVM physical volume',

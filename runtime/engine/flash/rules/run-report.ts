@@ -98,7 +98,7 @@ const sourcesOf = (shares: ProgressPost['sources'] | readonly SourceShare[]) =>
 /** Lists the sources that were left since the report before, a line for each. */
 export const listLeft = (before: ProgressPost, now: ProgressPost): readonly string[] =>
   (now.sources ?? []).flatMap(({ name, trouble }, at) =>
-    trouble && !before.sources?.[at]?.trouble ? [`${name} was left: ${trouble}`] : [],
+    trouble && !before.sources?.[at]?.trouble ? [`stopped using ${name}: ${trouble}`] : [],
   )
 
 /** Lists how much each source of the image gave; none where it has one alone. */
@@ -288,12 +288,11 @@ export type FlashStage =
 /** `target`: as the user named it. */
 const LEAVES: Readonly<Record<FlashStage, (target: string) => string>> = {
   checking: () => 'Nothing was written.',
-  begun: (target) => `${target} confirmed no write: nothing of the image is on it.`,
-  writing: (target) =>
-    `${target} was left without a partition table, so that it cannot boot: flash it again.`,
+  begun: (target) => `Nothing was written to ${target}.`,
+  writing: (target) => `${target} has no partition table and cannot boot. Flash it again.`,
   closing: (target) =>
-    `The partition table of the image may be on ${target} and was not erased again: do not boot from it, flash it again.`,
-  written: (target) => `The image is on ${target}; the step after the write is what failed.`,
+    `${target} may boot although the image on it is incomplete. Do not boot from it. Flash it again.`,
+  written: (target) => `The image is on ${target}; only the step after the write failed.`,
 }
 
 interface DiskWrite {

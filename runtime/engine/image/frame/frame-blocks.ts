@@ -188,7 +188,7 @@ export function createFrameLoader(sources: readonly FrameFile[], workers: FrameW
       throw cause instanceof Fault ? cause : damaged(source, cause)
     })
     if (sha256 === null || found.sha256 === sha256) return
-    throw damaged(source, `frame ${frame.index} does not hold what its index says`)
+    throw damaged(source, `frame ${frame.index} does not match the index`)
   }
 
   return {

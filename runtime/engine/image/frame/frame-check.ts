@@ -61,8 +61,7 @@ export async function checkFrames(check: {
     while (pending.length > 0) await finishFirst()
     if (!hasDigest(map)) return
     const { sha256 } = await summing.run({ does: 'sum', from: createSharedSlot(1), bytes: 0 })
-    if (sha256 !== map.sha256)
-      throw damaged(source, 'it does not hold the image that its index says')
+    if (sha256 !== map.sha256) throw damaged(source, 'it does not match its index')
   } finally {
     await Promise.allSettled(pending.map(({ content }) => content))
   }

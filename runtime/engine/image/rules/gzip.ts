@@ -6,7 +6,7 @@ const MIN_BYTES = 20
 /** Deflate spends at least two bits on 258 bytes. */
 const MAX_RATIO = 1032
 
-const NO_END = 'its end is not that of gzip data: it is cut off, or something follows'
+const NO_END = 'its end is not valid gzip: it is cut off, or other data follows'
 
 /**
  * By ISIZE, the last four bytes: modulo 4 GiB and of the last member alone, a lower bound that
@@ -52,7 +52,7 @@ function findEnd(fileBytes: number, { at, last }: Tail, pieces: number): RangeSt
   })
 }
 
-const ignored = (bytes: number) => `${bytes} bytes of metadata behind the gzip data are ignored`
+const ignored = (bytes: number) => `${bytes} bytes of metadata after the gzip data are ignored`
 
 /** Metadata ends with `FWx0`, a checksum, its type, and its big-endian size with these 16 bytes. */
 export const TRAILER_BYTES = 16

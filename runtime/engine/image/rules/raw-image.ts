@@ -33,7 +33,7 @@ export const describeCut = (head: Buffer, imageBytes: number): string | null =>
   renderShortfall(findCutPartitions(head, imageBytes))
 
 const NOBODYS =
-  'no partition table or file system that is known begins the image; it is written as it is'
+  'the image does not begin with a known partition table or file system; it is written unchanged'
 
 interface CutPartition {
   readonly number: number

@@ -175,7 +175,7 @@ function readHeader(behind: Behind, check: number): RangeStep {
 
 const MESSAGES: Readonly<Record<XzProblem, (at: number) => string>> = {
   'cut-off': (at) =>
-    `its end is not that of xz data: it is cut off after ${at} bytes, or something follows`,
+    `its end is not valid xz: it is cut off after ${at} bytes, or other data follows`,
   'not-a-stream': () => 'no xz data in it',
   'bad-header': () => 'its xz header is damaged',
   'bad-footer': (at) => `the xz stream that ends near byte ${at} is damaged`,

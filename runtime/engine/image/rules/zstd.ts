@@ -145,7 +145,7 @@ const MESSAGES: Cases<'why', ZstdRefusal, string> = {
   'cut-off': ({ at }) => `the zstd data ends after ${at} bytes, in the middle of a frame`,
   'not-a-frame': ({ at }) => `no zstd data at byte ${at}`,
   legacy: ({ version }) =>
-    `written by zstd ${version}, whose format is no longer read: recompress it`,
+    `written by zstd ${version}, whose format is no longer supported; recompress it`,
   dictionary: ({ id }) => `compressed with the zstd dictionary ${id}, which is not at hand`,
   'reserved-bit': ({ at }) => `the zstd frame at byte ${at} uses a feature that is not known`,
   'content-too-large': ({ at }) => `the zstd frame at byte ${at} claims more than 8 PiB`,

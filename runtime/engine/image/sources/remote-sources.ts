@@ -59,7 +59,7 @@ function createRemoteReads(
   async function* stream(from = 0) {
     if (from > 0 && !known.ranges) {
       const position = { name: remote.name, at: from, sizeBytes }
-      throw brokenAt(position, 'the server sends no parts, so none can start')
+      throw brokenAt(position, 'the server has no byte ranges')
     }
     yield* read({ from, to: sizeBytes, ranged: from > 0 })
   }
@@ -220,16 +220,16 @@ function agree(name: string, { sizeBytes }: ResolvedBlob, found: Representation)
 function explainMissing(status: number, { digest, sizeBytes }: ResolvedBlob) {
   const isCollected = status === 404 && sizeBytes !== null
   return isCollected
-    ? { reason: `its manifest is there, its bytes ${digest} are gone: HTTP 404`, hint: COLLECTED }
+    ? { reason: `its manifest is there, its data ${digest} is not: HTTP 404`, hint: COLLECTED }
     : { reason: `HTTP ${status}`, hint: READ_HINTS[status] }
 }
 
 const COLLECTED =
-  'The registry has collected them as garbage: push the image again, and let its collection spare what is tagged.'
+  'The garbage collection of the registry removed it. Push the image again, and exclude tagged images from the collection.'
 
 const mismatch = (name: string, wanted: string, found: string) =>
   new Fault('digest-mismatch', `${name} holds ${found}, but ${wanted} was expected`, {
-    hint: 'What the registry sends is not what it promised: download it again, or ask whoever keeps it.',
+    hint: 'The registry sends other data than it announced. Download it again, or ask its administrator.',
   })
 
 interface S3SourceOptions extends HttpSourceOptions {

@@ -216,7 +216,7 @@ export async function readSidecar(imagePath: string): Promise<string | null> {
     'not-a-checksum-list': `${path} is not a list of SHA-256 digests`,
   }[digest.refusal]
   throw new Fault('input-invalid', why, {
-    hint: 'Name the right digest with --sha256, or move that file away.',
+    hint: 'Give the right digest with --sha256, or remove that file.',
   })
 }
 
@@ -292,7 +292,7 @@ export function countSource(
 export function compareDigest({ name }: Source, found: string | null, sha256: string | null): void {
   if (sha256 === null || found === null || found === sha256) return
   const words = `its sha256 is ${found}, not ${sha256}`
-  throw new Fault('digest-mismatch', `${name} is not the image asked for: ${words}`, {
+  throw new Fault('digest-mismatch', `${name} is not the expected image: ${words}`, {
     hint: 'Download it again, or correct the checksum.',
   })
 }

@@ -17,9 +17,9 @@ const createCaptureCommand = (jsonFlag: Flag, levelFlag: Flag) =>
     words: ['capture'],
     summary: 'make an image of a disk',
     about: [
-      'Reads a disk into a .img.zst of independent frames, as "flasher pack" writes them. The partition table, what lies before the first partition, and the used blocks of ext2, ext3, ext4, XFS, btrfs, FAT, exFAT, NTFS and swap are read (with partclone); free blocks become zeros. Everything else is read whole: other file systems, those that were not unmounted cleanly, LVM, RAID and encrypted volumes.',
-      'The disk is opened read-only and exclusively. It is refused if it is mounted, in use, or holds the running system. The file gets its name when it is complete; a name that exists is refused.',
-      'An image holds what makes the machine itself: SSH host keys, machine-id and the like. With --generalize these files are empty in the image (docs/capture.md lists them); the disk stays as it is. That works for ext4 only.',
+      'Reads a disk into a .img.zst of independent frames, as "flasher pack" writes them. Of ext2, ext3, ext4, XFS, btrfs, FAT, exFAT, NTFS and swap only the used blocks are read (with partclone); free blocks become zeros. The partition table and the space before the first partition are read, too. Everything else is read completely: other file systems, file systems that were not unmounted cleanly, LVM, RAID and encrypted volumes.',
+      'The disk is opened read-only and exclusively. A disk that is mounted, in use, or holds the running system is refused. The file appears under its name when it is complete. An existing file is never overwritten.',
+      'An image contains the identity of its machine: SSH host keys, machine-id and similar files. With --generalize these files are empty in the image (docs/capture.md lists them); the disk is not changed. This works with ext4 only.',
     ],
     positionals: [],
     flags: [
@@ -27,30 +27,30 @@ const createCaptureCommand = (jsonFlag: Flag, levelFlag: Flag) =>
         name: 'source',
         value: { name: 'DISK', completes: 'disk' },
         required: true,
-        help: 'disk to read, which nothing may use',
+        help: 'disk to read; it must not be in use',
       },
       {
         name: 'output',
         value: { name: 'FILE', completes: 'file' },
         required: true,
-        help: 'file to write, whose name ends in .img.zst, URL of flasher-cache to upload to, or oras://HOST/REPOSITORY[:TAG]',
+        help: 'file to write (its name ends in .img.zst), URL of a flasher-cache to upload to, or oras://HOST/REPOSITORY[:TAG]',
       },
       levelFlag,
       {
         name: 'generalize',
         value: null,
-        help: 'clear SSH host keys, machine-id and the like in the image, never on the disk',
+        help: 'clear SSH host keys, machine-id and similar files in the image, never on the disk',
       },
       {
         name: 'token',
         value: { name: 'TOKEN', completes: 'nothing' },
-        help: 'one-time token for the upload, which others on this machine can see (default: FLASHER_UPLOAD_TOKEN, which they cannot)',
+        help: 'one-time token for the upload; other users of this machine can see it (default: FLASHER_UPLOAD_TOKEN, which they cannot see)',
       },
       { name: 'dry-run', value: null, help: 'show what would be read but write nothing' },
       {
         name: 'yes',
         value: null,
-        help: 'accepted as in "flash"; a capture changes no disk and asks nothing',
+        help: 'accepted as in "flash", but not needed: a capture never asks',
       },
       jsonFlag,
     ],
@@ -100,7 +100,7 @@ const LIST_IMAGES = {
   words: ['list', 'images'],
   summary: 'list the images in the image folder',
   about: [
-    'Shows the files directly in the folder whose names end in a format that flasher writes. No file is opened; "flasher inspect image" looks into one.',
+    'Shows the files in the folder, without subfolders, whose names end in a format that flasher writes. Files are not opened; "flasher inspect image" does that.',
   ],
   positionals: [],
   flags: [
@@ -118,7 +118,7 @@ const LIST_IMAGES = {
 const INSPECT_IMAGE = {
   words: ['inspect', 'image'],
   summary: 'describe an image',
-  about: ['Shows the path, format and size, and what the format records about the content.'],
+  about: ['Shows the path, format and size of an image, and details that its format records.'],
   positionals: [{ value: { name: 'PATH', completes: 'image' }, help: 'the image file' }],
   flags: [BYTES_FLAG, JSON_FLAG],
   examples: [
@@ -156,10 +156,10 @@ const DIGEST_FLAG = {
 
 const PACK = {
   words: ['pack'],
-  summary: 'compress an image so that it can be entered anywhere',
+  summary: 'compress an image for random access',
   about: [
-    'Writes the image as a .img.zst of independent frames of 4 MiB with an index. "zstd -d" unpacks it like any other. flasher decodes its frames on all cores, fetches no zeros, and with "flash --delta" fetches and writes only what differs from the disk.',
-    'All formats that flasher writes can be packed. The file gets its name when it is complete; a name that exists is refused.',
+    'Writes the image as a .img.zst of independent frames of 4 MiB with an index. "zstd -d" unpacks it like any other. flasher decodes its frames on all cores, fetches no zeros, and with "flash --delta" fetches and writes only the blocks that differ from the disk.',
+    'All formats that flasher writes can be packed. The file appears under its name when it is complete. An existing file is never overwritten.',
   ],
   positionals: [{ value: { name: 'IMAGE', completes: 'image' }, help: 'image to pack' }],
   flags: [
@@ -181,19 +181,19 @@ const PUSH = {
   words: ['push'],
   summary: 'store an image in an OCI registry',
   about: [
-    'Packs the image as "flasher pack" does, unless it is an image in frames already, and stores it in a registry, from where "flasher flash --image oras://…" reads it and other tools pull it. A packed image lies in TMPDIR (default: /var/tmp) until it is stored.',
-    'The image is sent in chunks; after a broken connection the registry says what it has, and the rest follows. What it then holds is compared with what was sent: its digest, its size, and both ends of its bytes. The tag changes when the image is complete.',
+    'Packs the image as "flasher pack" does, unless it is packed already, and stores it in a registry. "flasher flash --image oras://…" and other tools read it from there. Until it is stored, the packed image is kept in TMPDIR (default: /var/tmp).',
+    'The image is sent in chunks, and a broken upload resumes. Afterwards the digest, the size, and both ends of the stored image are verified. The tag changes last.',
     'Logins come from FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER and FLASHER_REGISTRY_PASSWORD, or from the files of docker and podman.',
   ],
   positionals: [
     { value: { name: 'IMAGE', completes: 'image' }, help: 'image to store' },
     {
       value: { name: 'REFERENCE', completes: 'nothing' },
-      help: 'oras://HOST/REPOSITORY[:TAG]; without a tag: latest',
+      help: 'oras://HOST/REPOSITORY[:TAG] (default tag: latest)',
     },
   ],
   flags: [
-    textFlag('name', 'NAME', 'what to call the image (default: its file name)'),
+    textFlag('name', 'NAME', 'name of the image (default: its file name)'),
     textFlag('arch', 'ARCH', 'architecture that the image is for, such as x86_64 or arm64'),
     LEVEL_FLAG,
     FORMAT_FLAG,
@@ -207,7 +207,7 @@ const PUSH = {
     },
     {
       line: 'flasher push debian.img.zst oras://registry.example/lab/debian:13 --arch arm64',
-      does: 'store a packed image, and say what it is for',
+      does: 'store a packed image with its architecture',
     },
   ],
 } as const satisfies Command
@@ -223,7 +223,7 @@ const FLASH_FLAGS = [
     name: 'mirror',
     value: { name: 'IMAGE', completes: 'image' },
     repeatable: true,
-    help: 'another place of the same image; it serves frames of an image that was packed',
+    help: 'another address of the same packed image, to read frames from as well',
   },
   {
     name: 'target',
@@ -239,18 +239,18 @@ const FLASH_FLAGS = [
   {
     name: 'index-sha256',
     value: SHA256,
-    help: 'expected digest of the index of an image that was packed; with it, --sha256 needs no whole read',
+    help: 'expected digest of the index of a packed image; --sha256 then does not require reading all of it',
   },
   {
     name: 'delta',
     value: null,
-    help: 'read the disk and write only what differs; needs an image that was packed',
+    help: 'read the disk and write only what differs; requires a packed image',
   },
   { name: 'no-verify', value: null, help: 'do not verify what was written' },
   {
     name: 'verify-all',
     value: null,
-    help: 'verify the ranges that the device zeroed by itself, too',
+    help: 'also verify ranges that the device zeroed itself',
   },
   { name: 'allow-partition', value: null, help: 'allow a partition as the target' },
   {
@@ -261,7 +261,7 @@ const FLASH_FLAGS = [
   {
     name: 'grow',
     value: null,
-    help: 'have the last partition and its file system (ext4, XFS, btrfs, NTFS) fill the disk; the backup of a GPT moves with them, as with --fix-gpt',
+    help: 'grow the last partition and its file system (ext4, XFS, btrfs, NTFS) to the end of the disk; moves the backup GPT as --fix-gpt does',
   },
   {
     name: 'provision',
@@ -289,7 +289,7 @@ const FLASH = {
   words: ['flash'],
   summary: 'write an image to a disk',
   about: [
-    'Checks the image, the disk and everything that provisioning needs. With --yes it then checks the disk once more, writes, verifies what was written, and has the kernel read the new partition table. With --dry-run it stops after the checks. One of the two is required.',
+    'Checks the image, the disk and everything that provisioning needs. With --yes it then checks the disk once more, writes, verifies what was written, and loads the new partition table. With --dry-run it stops after the checks. One of the two is required.',
     'A disk is refused if it is mounted, in use, read-only or too small, or if it holds the running system. A flash that is cancelled or fails leaves the disk without a partition table, so that no half-written system can boot.',
     'With --progress ndjson only events go to stdout, one JSON object per line; with --json as well, the document is the last line. Event names: started, writing, synced, partprobed, provisioning, done, failed.',
   ],
@@ -354,7 +354,7 @@ export const COMMAND_LINE: CommandLine = {
   environment: COMMAND_ENVIRONMENT,
   files: [
     [DEFAULT_IMAGE_ROOT, 'images that "flasher list images" shows'],
-    ['IMAGE.sha256', 'the digest of the image beside it, as sha256sum writes it'],
+    ['IMAGE.sha256', 'SHA-256 of the image beside it, as written by sha256sum'],
   ],
   revised: '2026-11-29',
 }

@@ -1,4 +1,5 @@
 /** Earlier line: the tables of `list disks` and `list images`, and what people read of an image. */
+import { nameMaker } from '#engine/disk/rules/disk.ts'
 import type { DiskRow } from '#engine/disk/rules/lsblk.ts'
 import { renderDiskSize, renderSize } from '#kit/foundation/size.ts'
 import type { ImageInfo, ImageRow } from '#engine/image/rules/image.ts'
@@ -16,7 +17,7 @@ export const DISK_COLUMNS = [
 ] as const
 
 const IMAGE_NAME = [
-  { key: 'name', least: 12, cut: 'middle', tells: true },
+  { key: 'name', least: 12, tells: true },
   { key: 'format', drops: 1 },
 ] as const
 
@@ -27,6 +28,7 @@ export const imageColumns = (isExact: boolean) => [
 
 export const renderDiskCells = (disk: DiskRow, isExact: boolean) => ({
   ...disk,
+  ...nameMaker(disk),
   size: isExact ? disk.size_bytes : renderDiskSize(disk.size_bytes),
   in_use_by: disk.in_use_by.join(', '),
 })

@@ -44,7 +44,7 @@ export interface FlashDocument {
 
 const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
   mounted: 'Unmount them first, or choose another disk: "flasher list disks".',
-  'in-use': 'Stop whatever uses it first, or choose another disk: "flasher list disks".',
+  'in-use': 'Stop the programs that use it, or choose another disk: "flasher list disks".',
   'target-missing': '"flasher list disks" shows the disks.',
   'not-a-block-device': '"flasher list disks" shows the disks.',
   'image-too-big': 'Choose a larger disk: "flasher list disks".',
@@ -135,8 +135,7 @@ export function renderFindings(findings: ReportedFindings): string {
   return rows.map(([name, text]) => `${name.padEnd(9)}${printable(text)}\n`).join('')
 }
 
-const LAST_MIB =
-  "the disk's last MiB behind the image, with what an old RAID, ZFS or LVM left there"
+const LAST_MIB = 'the last MiB of the disk, with remains of an old RAID, ZFS or LVM'
 
 export const renderLoss = ({ image, target }: ReportedFindings): string =>
   `\n${printable(`Writing ${renderImageName(image)} to ${describeTarget(target)}`)}\n` +

@@ -174,7 +174,7 @@ function parseLabels(
   const name = values['name']
   const arch = values['arch'] ?? null
   if (arch !== null && !ARCH.test(arch))
-    return refuse({ message: '--arch is a word such as x86_64, amd64 or arm64' })
+    return refuse({ message: '--arch must be a word such as x86_64, amd64 or arm64' })
   if (name !== undefined) return isName(name) ? accept({ name, arch }) : refuse(BAD_NAME)
   if (location.kind === 'stdin') return refuse(PUSH_NO_FORMAT)
   const own = withoutEnding(fileNameOf(location))
@@ -195,7 +195,7 @@ const PUSH_NO_FORMAT: Misuse = {
   hint: `Formats: ${IMAGE_FORMATS.join(', ')}`,
 }
 const BAD_NAME: Misuse = {
-  message: '--name is a file name without a folder, of at most 200 characters',
+  message: '--name must be a file name without a folder, of at most 200 characters',
 }
 
 export const pushedFields = ({ ref }: PushOrder, pushed: Pushed): DocumentFields => ({

@@ -149,7 +149,7 @@ export function askPerson(order: KernelOrder, refusal: string): TuiInvocation {
   return { kind: 'tui', argv, reason, refusal }
 }
 
-const NOT_REPORTED = 'A flash from here is not provisioned, so the server is not notified of it.'
+const NOT_REPORTED = 'Flashes from here are not provisioned, and the server is not notified.'
 
 /** What this person flashes is not what the server waits for. */
 export const renderGuestArgs = (order: KernelOrder): readonly string[] =>
@@ -175,7 +175,7 @@ export function findReporting(
 }
 
 const NO_CIJOE =
-  'This live system has no cijoe: boot one that has it, or use the mode cijoe-online, for which the server needs it.'
+  'This live system has no cijoe. Boot one that has it, or use the mode cijoe-online, which runs cijoe on the server.'
 
 function planFlash(
   order: KernelOrder,
@@ -237,7 +237,7 @@ export function findTarget(disks: readonly DiskOffer[]): Result<string, string> 
   if (judged.length === 0) return refuse('This machine has no disk.')
   return refuse(
     suitable.length > 1
-      ? `${suitable.length} disks can be flashed, choose one: ${listed}.`
-      : `No disk can be flashed without being asked for: ${listed}.`,
+      ? `${suitable.length} disks can be flashed. Choose one: ${listed}.`
+      : `No disk can be flashed without a confirmation: ${listed}.`,
   )
 }

@@ -105,11 +105,11 @@ function readCapture(fields: Fields): Result<PlannedOrder, string> {
   if (!isText(disk, MAX_IDENTITY)) return refuse(NO_DISK)
   const seen = readSeen(fields['source_disk'])
   if (seen === undefined) return refuse(WRONG_SEEN)
-  if (!isText(name, MAX_IDENTITY)) return refuse('it names no image to be made')
+  if (!isText(name, MAX_IDENTITY)) return refuse('it names no image to make')
   const { url, token } = isRecord(upload) ? upload : NO_UPLOAD
   const isUsable = isText(url, MAX_ADDRESS) && parseHttpTarget(url.trim()) !== null
   if (!isUsable || !isText(token, MAX_ADDRESS))
-    return refuse('the place for the captured image has no address, or no token')
+    return refuse('the upload of the captured image has no address, or no token')
   return accept({
     mode: 'capture',
     disk: disk.trim(),
@@ -198,7 +198,7 @@ export function findDisk(
     }
     case 'disk-changed': {
       const [was, is] = [renderPicked(found.refusal.was), renderPicked(found.refusal.is)]
-      return refuse(`Another disk is at ${disk}: ${is}. When it was selected, there was ${was}.`)
+      return refuse(`Another disk is at ${disk}: ${is}. The selected disk was ${was}.`)
     }
   }
 }

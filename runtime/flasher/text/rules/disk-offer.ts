@@ -1,5 +1,6 @@
 /** Decides whether a listed disk can be written, and says why not and what would be lost on it. Pure. */
 import {
+  nameMaker,
   renderMountPoint,
   renderUse,
   type DiskPart,
@@ -37,7 +38,7 @@ function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[
 }
 
 function renderUsed(uses: readonly DiskUse[]): string | null {
-  if (uses.some(({ kind }) => kind === 'running-system')) return 'holds this system'
+  if (uses.some(({ kind }) => kind === 'running-system')) return 'this system runs from it'
   const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
   if (points.length > 0) return `mounted on ${points.join(', ')}`
   const [use] = uses
@@ -48,15 +49,15 @@ function renderShort(refusal: FlashRefusal): string {
   if (refusal.why === 'image-too-big') {
     const size = renderSize(refusal.needs)
     return refusal.isDoubtful
-      ? `too small: its last bytes say that the image needs ${size}; cut off? compare its checksum`
+      ? `too small: the image seems to need ${size}, or is cut off; compare its checksum`
       : `too small: the image needs ${size}`
   }
-  return REASONS[refusal.why] ?? 'not a disk that can be written'
+  return REASONS[refusal.why] ?? 'not a writable disk'
 }
 
 const REASONS: { readonly [Why in FlashRefusal['why']]?: string } = {
   'read-only': 'read-only',
-  'target-empty': 'no medium in it',
+  'target-empty': 'no medium inserted',
 }
 
 /** `EFI, 3 more`; `4 partitions` where none has a name. */
@@ -76,8 +77,8 @@ export const countParts = (count: number): string =>
 /** Printable: path, size, model, serial number, bus, then content or reason. */
 export function renderDiskCells({ disk, refusal }: DiskOffer): readonly string[] {
   const { path, device, parts } = disk
-  const { vendor, model, tran, type, identity } = device
-  const maker = [vendor, model].filter(Boolean).join(' ')
+  const { tran, type, identity } = device
+  const maker = Object.values(nameMaker(device)).filter(Boolean).join(' ')
   return [
     path,
     identity.sizeBytes === 0 ? '' : renderDiskSize(identity.sizeBytes),
@@ -107,4 +108,6 @@ export function offerSource(disk: SurveyedDisk): DiskOffer {
 }
 
 const refuseSize = ({ identity }: SurveyedDisk['device']): string =>
-  identity.sizeBytes === 0 ? 'no medium in it' : 'larger than an image can be: 4 TiB'
+  identity.sizeBytes === 0
+    ? 'no medium inserted'
+    : 'larger than 4 TiB, the most that an image can hold'

@@ -1,5 +1,5 @@
 /** Says in words what is flashed, how far it is, and how it ended. Pure. */
-import type { TargetDevice } from '#engine/disk/rules/disk.ts'
+import { nameMaker, type TargetDevice } from '#engine/disk/rules/disk.ts'
 import {
   decideNotes,
   type FlashEvent,
@@ -22,7 +22,7 @@ import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 export function renderImage(image: ImageFacts): string {
   const { format, sizeBytes, virtual } = image
   const facts = [
-    format ?? 'no format that flasher writes',
+    format ?? 'unknown format',
     ...(sizeBytes === null ? [] : [renderSize(sizeBytes)]),
     ...renderUnpacked(virtual, sizeBytes),
   ]
@@ -54,8 +54,9 @@ function renderUnpacked(virtual: VirtualSize, sizeBytes: number | null): readonl
 }
 
 /** `ATA Samsung SSD 980, serial S5GX, 500 GB, sata`. */
-export function renderDevice({ vendor, model, tran, identity, type }: TargetDevice): string {
-  const maker = [vendor, model].filter(Boolean).join(' ')
+export function renderDevice(device: TargetDevice): string {
+  const { tran, identity, type } = device
+  const maker = Object.values(nameMaker(device)).filter(Boolean).join(' ')
   return [
     maker === '' ? (NAMELESS[type] ?? `${type} without a model name`) : maker,
     identity.serial === null ? 'no serial number' : `serial ${identity.serial}`,
@@ -86,15 +87,15 @@ const VERIFY_TEXTS = {
 
 const DELTA = {
   compared: 'writing what differs',
-  'mostly-different': 'writing the whole image, as the disk holds something else',
+  'mostly-different': 'writing the whole image, as the disk differs too much',
   'no-index': 'writing the whole image, as it has no index',
-  untrusted: 'writing the whole image, as the digest of its index is not known',
+  untrusted: 'writing the whole image, as the digest of its index is unknown',
 } as const
 
 const WHOLE = {
-  'mostly-different': 'All of it was written: the disk held something else.',
-  'no-index': 'All of it was written: the image has no index to compare the disk with.',
-  untrusted: "All of it was written: the digest of the image's index is not known.",
+  'mostly-different': 'The whole image was written, because the disk differed too much.',
+  'no-index': 'The whole image was written, because it has no index to compare with.',
+  untrusted: 'The whole image was written, because the digest of its index is unknown.',
 } as const
 
 interface ShownProgress {
@@ -105,7 +106,7 @@ interface ShownProgress {
 const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
   started: 'preparing the disk ...',
   provisioning: 'writing the first-boot configuration ...',
-  synced: 'the kernel reads the new partitions ...',
+  synced: 'loading the new partition table ...',
   partprobed: 'done',
 }
 

@@ -35,7 +35,7 @@ export async function chooseSource(
   const view = (): ScreenView => ({
     menu: createDiskMenu((list.disks ?? []).map(offerSource), 'back'),
     intro: (size) => [
-      ...inFull(['Which disk? It is only read.'], size),
+      ...inFull(['Which disk? Nothing is written to it.'], size),
       '',
       ...introduceDisks(list, 'No disks detected.', context, size),
     ],
@@ -60,7 +60,7 @@ export async function chooseDestination(
   const { imageRoot } = context.drawing.setting
   const name = state.capture?.name ?? ''
   const view = textView('Image', 'disk', (size) => [
-    ...inFull(['Where does the image go? Enter alone takes this name:'], size),
+    ...inFull(['Where does the image go? Press Enter alone for this name:'], size),
     ...wrapInFull(joinImagePath(imageRoot, name), size.columns - 1 - INDENT.length).map(
       (line) => INDENT + line,
     ),
@@ -92,9 +92,9 @@ export async function typeToken(state: WizardState, context: WizardContext): Pro
     (size) =>
       inFull(
         [
-          'The image cache takes the image with a one-time token.',
+          'The image cache requires a one-time token for the upload.',
           `"flasher-cache token ${destination.name}" makes one, where the cache runs.`,
-          ...(known === '' ? [] : ['Enter alone: the one in FLASHER_UPLOAD_TOKEN.']),
+          ...(known === '' ? [] : ['Press Enter alone to use the one in FLASHER_UPLOAD_TOKEN.']),
         ],
         size,
       ),

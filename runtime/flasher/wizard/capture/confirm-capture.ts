@@ -117,7 +117,7 @@ function renderBody(
     renderWaiting(phase, progress),
     ink.faint(`${renderSize(storedBytes)} of the image made, ${time} so far`),
     '',
-    ink.faint('Ctrl-C cancels, and nothing is left of the image. ? shows help.'),
+    ink.faint('Ctrl-C cancels and removes the image. ? shows help.'),
   ]
 }
 
@@ -356,17 +356,17 @@ function warn(
     voice.info(
       isFound
         ? `Cleared in the image, not on the disk: ${nameFiles(identity)}.`
-        : 'Nothing was found that identifies this machine.',
+        : 'Found no files that identify this machine.',
     )
   } else if (identity.kind === 'found')
     voice.warn(
-      `The identity of this machine would be in the image: ${nameFiles(identity)}. g clears it there.`,
+      `The image would contain the identity of this machine: ${nameFiles(identity)}. Press g to clear it there.`,
     )
   else if (identity.kind === 'possible') voice.warn(MAYBE_IDENTIFIED)
 }
 
 const MAYBE_IDENTIFIED =
-  'The identity of this machine may be in the image: SSH host keys, machine-id, random seed, leases.'
+  'The image may contain the identity of this machine: SSH host keys, machine-id, random seed, leases.'
 
 const KINDS = [
   [/\/machine-id$/, 'machine-id'],
@@ -431,8 +431,8 @@ function explain(
 ) {
   const leaves =
     destination?.kind === 'upload'
-      ? 'The disk is as it was. What the cache has received is removed after a day.'
-      : 'Nothing is left of the image; the disk is as it was.'
+      ? 'The disk is unchanged. The cache removes the partial upload after a day.'
+      : 'The image was removed, and the disk is unchanged.'
   if (kind === 'cancelled') {
     voice.warn(`Cancelled. ${leaves}`)
     return
@@ -459,7 +459,7 @@ export async function showCaptured(
     if (!isLast) voice.log('')
     if (destination.kind === 'upload')
       voice.info(
-        'Machines can have the image after an operator has accepted it on the page Images of the cache.',
+        'An operator has to accept the image on the Images page of the cache before machines can use it.',
       )
     warnOfIdentity(end.identity, voice)
   })
@@ -470,7 +470,7 @@ const ROOMY_ROWS = 16
 function warnOfIdentity(identity: IdentityFiles, voice: Voice) {
   if (identity.kind === 'found')
     voice.warn(
-      `The identity of this machine is in the image: ${nameFiles(identity)}. Machines that are flashed with it share it.`,
+      `The image contains the identity of this machine: ${nameFiles(identity)}. All machines that are flashed with it will share it.`,
     )
   if (identity.kind === 'possible') voice.warn(MAYBE_IDENTIFIED)
 }

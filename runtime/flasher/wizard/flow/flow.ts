@@ -39,6 +39,8 @@ export interface WizardState {
   readonly screen: ScreenName
   /** Null: only images of this machine. */
   readonly source: string | null
+  /** The first screen was that of the images, and no catalog was chosen since. */
+  readonly skipsCatalog: boolean
   readonly image: ChosenImage | null
   /** All of them get the image; none: not chosen yet. */
   readonly disks: readonly DiskChoice[]
@@ -90,6 +92,7 @@ function backOf({ screen, capture }: WizardState): ScreenName {
 export const openState = ({ screen, catalog, notice }: WizardStart): WizardState => ({
   screen,
   source: catalog,
+  skipsCatalog: screen !== 'catalog',
   image: null,
   disks: [],
   template: null,
@@ -102,7 +105,7 @@ export const openState = ({ screen, catalog, notice }: WizardStart): WizardState
 
 /** What lies ahead on the way back is forgotten, so that no header shows it as chosen. */
 const CLEARED: { readonly [Name in ScreenName]?: Partial<WizardState> } = {
-  catalog: { image: null, disks: [], end: null, ends: [], capture: null },
+  catalog: { skipsCatalog: false, image: null, disks: [], end: null, ends: [], capture: null },
   image: { image: null, disks: [], end: null, ends: [], capture: null },
   disk: { disks: [], end: null, ends: [] },
   'capture-disk': { disks: [] },

@@ -112,7 +112,7 @@ export function introduceDisks(
       ? inFull(
           [
             none,
-            'Plug one in and look again with [r]; "lsblk" in another shell shows what the kernel sees.',
+            'Plug one in, then press [r]. "lsblk" in another shell shows what the kernel sees.',
           ],
           size,
         )

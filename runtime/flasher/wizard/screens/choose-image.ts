@@ -55,15 +55,15 @@ const listChoices = (fallback: string | null, imageRoot: string): readonly NextC
         words: ['default'],
         // A letter that does nothing is not offered.
         cells: ['    default', ''],
-        refusal: 'none is set; FLASHER_DEFAULT_CATALOG names one',
+        refusal: 'none set; name one in FLASHER_DEFAULT_CATALOG',
       }
     : nextChoice('d', ['default'], ['default', printable(fallback)]),
   nextChoice('c', ['custom'], ['custom', 'from a file, an http(s) URL or a registry']),
-  nextChoice('l', ['local', 'local only'], ['local only', printable(`those in ${imageRoot}`)]),
+  nextChoice('l', ['local', 'local only'], ['local only', printable(`the files in ${imageRoot}`)]),
   nextChoice(
     'm',
     ['make', 'make one', 'capture'],
-    ['make one', 'captured from a disk of this machine'],
+    ['make one', 'read a disk of this machine into an image'],
   ),
   nextChoice('q', ['quit', 'exit'], ['quit', '']),
 ]
@@ -82,22 +82,22 @@ export async function typeSource(state: WizardState, context: WizardContext): Pr
       prompt: 'Location',
       columns: [],
       rows: [],
-      keys: [{ key: 'q', words: ['quit', 'back', 'b'], does: 'leave it as it is' }],
+      keys: [{ key: 'q', words: ['quit', 'back', 'b'], does: 'keep the current one' }],
       enter: '',
       takesText: true,
     },
     intro: (size) => [
       ...fitted(
         [
-          'Where is the catalog? It may be:',
+          'Where is the catalog? Type one of:',
           ...EXAMPLES.map(([kind, example]) => `  ${kind.padEnd(22)}   ${example}`),
           '',
-          `Now it is: ${printable(state.source ?? 'none, local images only')}`,
+          `Current catalog: ${printable(state.source ?? 'none, only images of this machine')}`,
         ],
         size,
         drawing,
       ),
-      ...fitted(['Enter alone: no catalog.'], size, drawing).map(drawing.ink.faint),
+      ...fitted(['Press Enter alone for no catalog.'], size, drawing).map(drawing.ink.faint),
     ],
   }
   const asked = await askStill(state, view, context)
@@ -200,7 +200,7 @@ function introduce(
   const { ink, setting } = drawing
   const isLoading = source !== null && catalog === null
   const red = [...(trouble === null ? [] : [trouble]), ...renderFailure(catalog)]
-  const faint = isLoading ? [`loading catalog from ${source} ...`] : renderFlaws(catalog)
+  const faint = isLoading ? [`Loading the catalog ${source} ...`] : renderFlaws(catalog)
   const empty = isEmpty && !isLoading ? nothingHere(setting.imageRoot, source) : []
   const lines = [
     ...inFull(red, size).map(ink.danger),
@@ -213,24 +213,22 @@ function introduce(
 function renderFailure(catalog: KnownImages['catalog']): readonly string[] {
   if (catalog?.ok !== false) return []
   const { message, hint } = catalog.refusal
-  return [`catalog load failed: ${message}`, ...(hint === null ? [] : [hint])]
+  return [`Catalog not loaded: ${message}`, ...(hint === null ? [] : [hint])]
 }
 
 /** Two of them are enough to see what is wrong. */
 function renderFlaws(catalog: KnownImages['catalog']): readonly string[] {
   if (catalog?.ok !== true) return []
   const { flaws } = catalog.value
-  const shown = flaws.slice(0, 2).map((flaw) => `left out: ${flaw}`)
+  const shown = flaws.slice(0, 2).map((flaw) => `Skipped: ${flaw}`)
   const more = flaws.length - shown.length
-  return more > 0 ? [...shown, `and ${renderNumber(more)} more left out`] : shown
+  return more > 0 ? [...shown, `and ${renderNumber(more)} more skipped`] : shown
 }
 
 const nothingHere = (imageRoot: string, source: string | null): readonly string[] => [
-  source === null
-    ? 'There are no images here yet.'
-    : 'Neither this machine nor the catalog has images.',
+  source === null ? 'No images yet.' : 'No images on this machine or in the catalog.',
   `Copy some (.img, .img.zst, .qcow2 ...) to ${imageRoot}.`,
-  'Then look again with [r], or go back with [b] and choose a catalog.',
+  'Then press [r] to look again, or [b] to choose a catalog.',
 ]
 
 interface ImageOffer {
@@ -243,7 +241,7 @@ interface ImageOffer {
 
 /** In the order of the cells. `tells`: it can tell images of the same name apart. */
 const COLUMNS = [
-  { title: 'Name', least: 16, cut: 'middle', tells: true },
+  { title: 'Name', least: 16, tells: true },
   { title: 'Size', side: 'right', drops: 1 },
   { title: 'Format', drops: 3 },
   { title: 'Arch', drops: 4 },

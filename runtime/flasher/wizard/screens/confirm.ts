@@ -82,7 +82,7 @@ async function check(
     )
     known.plan = plans.flatMap((plan) => (plan.ok ? [plan.value] : []))[0] ?? null
     known.template = decideTemplate(await offering, choices.length)
-    const rights = context.isRoot ? [] : ['writing to a disk needs root: run it again as root']
+    const rights = context.isRoot ? [] : ['writing to a disk requires root; start flasher as root']
     const refusals = plans.flatMap((plan) => (plan.ok ? [] : plan.refusal))
     known.reasons = [...new Set(refusals), ...rights]
   } catch (thrown) {
@@ -95,7 +95,7 @@ const decideTemplate = (offer: TemplateOffer | null, disks: number): TemplateOff
   offer?.kind === 'template' && disks > 1
     ? {
         kind: 'unavailable',
-        reason: 'No first-boot template: it is only written where one disk is flashed.',
+        reason: 'No first-boot template, because it requires a single disk.',
       }
     : offer
 

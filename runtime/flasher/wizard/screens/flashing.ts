@@ -155,8 +155,8 @@ function renderBody(
     ...said.slice(-4).map(printable),
     ink.faint(
       isReporting
-        ? 'Ctrl-C goes on without waiting. ? shows help.'
-        : 'Ctrl-C cancels; what is half written cannot boot. ? shows help.',
+        ? 'Ctrl-C stops waiting. ? shows help.'
+        : 'Ctrl-C cancels; the disk will then not boot. ? shows help.',
     ),
   ]
 }
@@ -404,7 +404,7 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
   const { painter, style, stdout } = context
   const said: string[] = []
   const state: WizardState = {
-    ...openState({ screen: 'image', catalog: null, notice: null, identity }),
+    ...openState({ screen: 'catalog', catalog: "the server's plan", notice: null, identity }),
     screen: 'flash',
   }
 
@@ -415,7 +415,6 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
     words = '',
   }: FlashChoice): WizardState => ({
     ...state,
-    source: "the server's plan",
     image,
     disks: seen === null ? [] : [{ path, identity: seen, words }],
   })

@@ -315,10 +315,10 @@ const STEPS = {
 } as const
 
 const LABELS = {
-  imageRoot: 'image_root:',
-  catalog: 'catalog:',
-  image: 'image:',
-  disk: 'disk:',
+  imageRoot: 'Images in:',
+  catalog: 'Catalog:',
+  image: 'Image:',
+  disk: 'Disk:',
 } as const
 
 interface WizardSetting {
@@ -378,7 +378,8 @@ function renderHeader(
   ]
 }
 
-function listChosen({ source, image, disks, capture }: WizardState): readonly string[] {
+function listChosen(state: WizardState): readonly string[] {
+  const { source, image, disks, capture } = state
   const disk = disks.length === 0 ? [] : [labelled('disk', disksInWords(disks))]
   if (capture !== null) {
     const { destination } = capture
@@ -388,7 +389,14 @@ function listChosen({ source, image, disks, capture }: WizardState): readonly st
     ]
   }
   const chosen = image === null ? [] : [labelled('image', image.name)]
-  return [labelled('catalog', source ?? 'local only'), ...chosen, ...disk]
+  const skips = state.skipsCatalog && state.screen === 'image'
+  const catalog =
+    source === null
+      ? skips
+        ? 'skipped, as this machine has images; [b] opens it'
+        : 'none, only images of this machine'
+      : `${source}${skips ? ' (given, so step 1 is skipped)' : ''}`
+  return [labelled('catalog', catalog), ...chosen, ...disk]
 }
 
 const labelled = (label: keyof typeof LABELS, value: string) =>
@@ -410,7 +418,7 @@ function renderNotice(notice: string, width: number): readonly string[] {
 
 const ASKS = {
   catalog:
-    'Choose where the images come from: the default catalog, another one, only the images of this machine, or a disk that an image is made of.',
+    'Choose where the images come from: the default catalog, another one, or only this machine. You can also make an image of a disk.',
   source:
     'Type the location of a catalog: a file, an http(s) address, or an oras reference. Enter alone means no catalog.',
   image:
@@ -419,16 +427,15 @@ const ASKS = {
   confirm:
     'Check the image and the disk, and what will be lost. Nothing has been written yet: only y starts the flash.',
   flash:
-    'The image is being written, then read back. Nothing is asked. A flash that is cancelled leaves a disk that does not boot.',
+    'The image is being written, then verified. No input is needed. If you cancel, the disk does not boot.',
   failed:
     'The flash failed; the screen says why, and what is on the disk now. Choose what to do next.',
   done: 'The disk is ready. Choose what to do next.',
   'capture-disk':
-    'Choose the disk that an image is made of. It is only read. A row that begins with - cannot be chosen; the reason is in brackets: a disk is captured while nothing uses it.',
+    'Choose the disk to make an image of. Nothing is written to it, and it must not be in use. A row that begins with - cannot be chosen; the reason is in brackets.',
   'capture-destination':
-    'Type where the image goes: a name for the image folder, a path of a file or folder, or the address of an image cache. Its name ends in .img.zst, which is added where it is missing.',
-  'capture-token':
-    'Type the one-time token with which the image cache takes the image. It is not shown.',
+    'Type where the image goes: a name for the image folder, a path of a file or folder, or the address of an image cache. .img.zst is added to the name if it is missing.',
+  'capture-token': 'Type the one-time token for the upload to the image cache. It is not shown.',
   'capture-confirm':
     'Check the disk, where the image goes, and what is read. Nothing has been written yet: only y starts the capture.',
   'capture-failed':
@@ -439,9 +446,9 @@ const ASKS = {
 const LETTERS = {
   b: 'back to the step before',
   m: 'capture a disk of this machine',
-  r: 'look again at files, catalog or disks',
-  y: 'erase the disk and flash it, at once',
-  t: 'write the first-boot template with the image, or not',
+  r: 'refresh files, catalog or disks',
+  y: 'erase the disk and flash it now',
+  t: 'turn the first-boot template on or off',
   q: 'quit; nothing more is written',
 } as const
 
@@ -514,12 +521,12 @@ const FLASH_WORDS: HelpWords = {
   letters: LETTERS,
 }
 const CAPTURE_WORDS: HelpWords = {
-  runs: 'The disk is being read, and its image made. Nothing is asked. Nothing is left of an image that is cancelled.',
+  runs: 'The disk is being read into an image. No input is needed. If you cancel, the image is removed.',
   cancel: 'cancels the capture',
   letters: {
     ...LETTERS,
-    g: 'clear the files that identify this machine in the image, or keep them',
-    y: 'make the image, at once',
+    g: 'clear or keep the identity of this machine in the image',
+    y: 'make the image now',
   },
 }
 
@@ -554,7 +561,7 @@ function listMoves(kind: HelpKind, unicode: boolean): readonly KeyRow[] {
     list: [...inList, filter],
     several: [
       ...inList,
-      ['Space', 'tick the marked row, or take its tick away; Enter goes on with all ticked rows'],
+      ['Space', 'tick or untick the marked row; Enter continues with all ticked rows'],
       filter,
     ],
     choices: [
@@ -571,7 +578,7 @@ function listMoves(kind: HelpKind, unicode: boolean): readonly KeyRow[] {
       ['1 2', 'chooses several rows, by their numbers'],
       ['/ and text', CHOOSE_TEXT],
     ],
-    text: [['Enter', 'takes what was typed']],
+    text: [['Enter', 'accepts what you typed']],
     letters: [],
     none: [],
   }

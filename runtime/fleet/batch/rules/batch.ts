@@ -15,7 +15,7 @@ export const BatchSchema = z.object({
   /** A label or search that its machines have in common; null: nothing. */
   target: z.string().nullable(),
   machines: z.int(),
-  /** When its last machine was acted on; null: under way, or cut off. */
+  /** When the last of its machines was changed; null: under way, or cut off. */
   acted_at: time.nullable(),
   /** Since when its waiting machines boot their disks; null: not paused. */
   paused_at: time.nullable(),

@@ -165,7 +165,7 @@ export interface ForeignSet extends CompleteSet {
 }
 
 export const renderForeign = (initrd: string): string =>
-  `${initrd} has no ${ROOT_MANIFEST}, so it is another system's: machines would not find this server from it.`
+  `${initrd} has no ${ROOT_MANIFEST}, so it is not a flasher live system. Machines could not find this server with it.`
 
 /** The recorded version while it is complete, else the newest that was put there by hand. */
 export function decideActive(

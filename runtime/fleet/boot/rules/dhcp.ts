@@ -51,7 +51,7 @@ const RECIPES = {
   unifi: {
     title: 'UniFi Network',
     where: 'Settings: Networks: (your network): DHCP Service Management',
-    note: 'It gives every machine the same answer: use the iPXE of a release, which finds the server itself, or dnsmasq as a proxy beside it.',
+    note: 'It gives every machine the same answer. Use the iPXE of a release, which finds the server itself, or add dnsmasq as a proxy.',
   },
 } as const
 
@@ -151,7 +151,7 @@ function renderDnsmasq(target: DhcpTarget): string {
 }
 
 const dnsmasqHttp = (target: DhcpTarget): readonly string[] => [
-  '# or by UEFI HTTP Boot, which wants its own vendor class back',
+  '# or by UEFI HTTP Boot, which requires its own vendor class in the answer',
   'dhcp-option-force=tag:http,tag:!ipxe,60,HTTPClient',
   `dhcp-boot=tag:http,tag:!ipxe,${httpOf(target, uefiOf(target))}`,
   'dhcp-option-force=tag:httparm,tag:!ipxe,60,HTTPClient',

@@ -74,7 +74,7 @@ export function parseRelease(text: string): Result<Release, string> {
   const parsed = ManifestSchema.safeParse(document.value)
   if (!parsed.success) {
     const [issue] = parsed.error.issues
-    return refuse(`${issue?.path.join('.') || 'the document'} is not what it must be`)
+    return refuse(`${issue?.path.join('.') || 'the document'} is invalid`)
   }
   const { version, tag, artifacts } = parsed.data
   const names = new Set(artifacts.map(({ name }) => name))

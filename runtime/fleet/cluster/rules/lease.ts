@@ -57,7 +57,7 @@ export function renderTake({ take, watch }: LeaseDecision): string | null {
     case null:
       return null
     case 'handed-over':
-      return 'nobody led'
+      return 'no server led'
     case 'session-ended':
       return 'the session of the server that led has ended'
     case 'silent':
@@ -147,7 +147,7 @@ export type ClusterTimes = Readonly<Record<keyof typeof TIMES, number>>
 export function parseTimes(text: string | undefined): ClusterTimes {
   if (text === undefined) return TIMES
   const given = parseJson(text)
-  if (given === null || typeof given !== 'object') throw refuse('it is no JSON object')
+  if (given === null || typeof given !== 'object') throw refuse('it is not a JSON object')
   const times: Record<string, number> = { ...TIMES }
   for (const [name, value] of Object.entries<unknown>({ ...given })) {
     const most = times[name]

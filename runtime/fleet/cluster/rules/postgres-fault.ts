@@ -13,7 +13,7 @@ export interface PostgresTrouble {
 
 type TroubleMeaning = readonly [kind: PostgresTrouble['kind'], message: string, hint: string]
 
-const LATER = 'Nothing is lost: the server goes on as soon as the database does.'
+const LATER = 'Nothing is lost. The server resumes as soon as the database is back.'
 const PRIVILEGES: TroubleMeaning = [
   'settings',
   'the user of database.url may not do what this server needs',
@@ -21,7 +21,7 @@ const PRIVILEGES: TroubleMeaning = [
 ]
 const POOLER: TroubleMeaning = [
   'settings',
-  'a connection pooler such as PgBouncer answers at database.url, and the lease needs a session of its own',
+  'a connection pooler such as PgBouncer answers at database.url, but this server needs a direct connection',
   'Let database.url name PostgreSQL itself (its own port, usually 5432).',
 ]
 const TLS_NAME: TroubleMeaning = [
@@ -36,7 +36,7 @@ const TLS_FILE: TroubleMeaning = [
 ]
 const TLS_ISSUER: TroubleMeaning = [
   'settings',
-  'the certificate of the database server was issued by nobody that this host trusts',
+  'the certificate of the database server was issued by an authority that this host does not trust',
   'Name the certificate of its authority with sslrootcert=/path/ca.pem in database.url.',
 ]
 
@@ -60,7 +60,7 @@ const MEANINGS: Readonly<Record<string, TroubleMeaning>> = {
   '42501': PRIVILEGES,
   '25006': [
     'away',
-    'the database takes no writes: it is a standby, or read-only',
+    'the database is read-only, or a standby',
     'Let database.url name the primary. Several hosts are not tried: use the address that follows the primary.',
   ],
   '53100': ['room', 'the disk of the database is full', `Free space on that disk. ${LATER}`],
@@ -109,7 +109,7 @@ export function describePostgresError(thrown: unknown): PostgresTrouble {
     }
   }
   if (/does not support SSL/i.test(text)) {
-    const hint = 'Turn TLS on in postgresql.conf, or take sslmode out of database.url.'
+    const hint = 'Turn TLS on in postgresql.conf, or remove sslmode from database.url.'
     return { kind: 'settings', message: 'the database server speaks no TLS', hint }
   }
   return { kind: 'away', message: `the database does not answer (${text})`, hint: LATER }

@@ -21,7 +21,7 @@ export function describeDisks(
   const count = disks.length + disksLeftOut
   const kept = disksLeftOut === 0 ? '' : `, of which the first ${disks.length} were kept`
   const short = isShortened ? SHORTENED : ''
-  const tree = isHardwareLeftOut ? '; its hardware tree was left out: it is too large' : ''
+  const tree = isHardwareLeftOut ? '; its hardware tree was too large to store' : ''
   return {
     kind: 'machine.inventory',
     summary: `${mac} reported ${count} ${count === 1 ? 'disk' : 'disks'}${kept}${short}${tree}`,
@@ -30,7 +30,7 @@ export function describeDisks(
 }
 
 const SHORTENED =
-  ': machines without an image have too many disks together. Give it an image, and its next report is kept whole'
+  ': machines without an image have too many disks in total. Assign an image to keep its next report completely'
 
 export const describeFlashed = ({ mac }: MachineSubject, details: Details): MachineEvent => ({
   kind: 'machine.flashed',

@@ -301,7 +301,7 @@ export function refuseOutgoing(
   { networks, own, ownPorts }: OutgoingRules,
 ): string | null {
   const plain = withoutTranslation(plainAddress(address))
-  if (isNoHost(plain)) return `${plain} is no address of a host`
+  if (isNoHost(plain)) return `${plain} is not the address of a host`
   const isHere = isLoopback(plain) || own.map(plainAddress).includes(plain)
   if (isHere && ownPorts.includes(port)) return `${plain} is this server itself`
   if (isNamedBy(plain, networks)) return null

@@ -38,7 +38,7 @@ export const EVENT_GROUPS = {
     has: oneOf('auth.login.failed', 'auth.password.failed', 'auth.token.failed'),
   },
   'server-fault': {
-    title: 'Fault of the server',
+    title: 'Server error',
     has: (kind) => kind === 'notification.failed' || (kind.startsWith('system.') && isAlarm(kind)),
   },
   'needs-attention': { title: 'Needs attention', has: isAlarm },
@@ -242,9 +242,7 @@ export const describeRefused = (said: Readonly<Record<string, string>>): string 
 export function judgeAnswer(status: number, body: string, wanted: number | null): DeliveryOutcome {
   if (status >= 200 && status < 300) return TAKEN
   if (status >= 300 && status < 400) {
-    return failed(
-      `the receiver redirects (HTTP ${status}), which is not followed: enter the address it leads to`,
-    )
+    return failed(`the receiver redirects (HTTP ${status}). Enter the address it leads to`)
   }
   const words = quoteWords(body)
   return failed(`the receiver answered HTTP ${status}${words === '' ? '' : `: ${words}`}`, wanted)

@@ -121,7 +121,7 @@ export type Bmc = z.infer<typeof BmcSchema>
 
 const optional = CredentialSchema.nullable()
   .optional()
-  .describe('Left out: it stays while the address does; null: that of a label or of all machines')
+  .describe('Omitted: unchanged while the address is; null: the shared login, if any')
 
 export const BmcUpsertSchema = z.discriminatedUnion('way', [
   RedfishSchema.extend({ credential: optional }),
@@ -307,9 +307,9 @@ export function parseBmcCsv(
 }
 
 const OBSTACLES: Readonly<Record<CsvRefusal['why'], string>> = {
-  nul: 'bytes that are no text',
-  'open-quote': 'a quote has no other end',
-  'after-quote': 'something stands behind the quote that ends a cell',
+  nul: 'bytes that are not text',
+  'open-quote': 'a quote is not closed',
+  'after-quote': 'there is text after the closing quote of a cell',
   rows: `the list has more than ${LIMITS.rows - 1} machines`,
   columns: `it has more than ${LIMITS.columns} columns`,
   characters: `a cell has more than ${LIMITS.characters} characters`,
@@ -331,7 +331,7 @@ function parseRows(
   for (const { line, ...row } of rows) {
     const parsed = parseRow(names, row)
     if (!parsed.ok) mistakes.push(`Line ${line}: ${parsed.refusal}`)
-    else if (changes.has(parsed.value.mac)) mistakes.push(`Line ${line}: this MAC comes twice`)
+    else if (changes.has(parsed.value.mac)) mistakes.push(`Line ${line}: this MAC is listed twice`)
     else changes.set(parsed.value.mac, parsed.value.change)
     if (mistakes.length >= MAX_MISTAKES) break
   }
@@ -364,7 +364,7 @@ function parseRow(
 
 function parseBmc(fields: Readonly<Record<string, string>>): Result<Bmc, string> {
   if (fields['way'] === 'hook')
-    return refuse('a hook has no columns for its URLs; set it by itself')
+    return refuse('a hook cannot be set here; set it on the page of the machine')
   const filled = Object.entries(fields).filter(([, cell]) => cell !== '')
   const bmc = BmcSchema.safeParse(Object.fromEntries(filled))
   return bmc.success ? accept(bmc.data) : refuse(renderFieldErrors(listFieldErrors(bmc.error)))

@@ -26,10 +26,10 @@ export function refuseCredential({
   readonly password: string
 }): PowerTrouble | null {
   if (Buffer.byteLength(user) > MAX_USER) {
-    return lasting('login', `IPMI takes user names of at most ${MAX_USER} bytes`, SHORTER)
+    return lasting('login', `IPMI allows user names of at most ${MAX_USER} bytes`, SHORTER)
   }
   return Buffer.byteLength(password) > MAX_PASSWORD
-    ? lasting('login', `IPMI takes passwords of at most ${MAX_PASSWORD} bytes`, SHORTER)
+    ? lasting('login', `IPMI allows passwords of at most ${MAX_PASSWORD} bytes`, SHORTER)
     : null
 }
 
@@ -67,7 +67,7 @@ export const renderBootdev = ({ firmware }: BootOnce): readonly string[] => [
 export function checkBootdev(stdout: string): Result<null, PowerTrouble> {
   const [, device] = /Boot Device Selector\s*:\s*(.+)/.exec(stdout) ?? []
   if (device?.trim() === 'Force PXE') return accept(null)
-  const seen = `the boot device reads back as ${quote(device ?? 'nothing')}`
+  const seen = `the BMC reports the boot device ${quote(device ?? 'nothing')}`
   return refuse(passing('boot-lost', seen, 'Set the network as first boot device in its firmware.'))
 }
 
@@ -106,7 +106,7 @@ export function judgeIpmi(stderr: string): {
   }
   const last = stderr.trim().split('\n').at(-1) ?? ''
   return {
-    trouble: passing('refused', quote(last) || 'it refused without a word', LOG),
+    trouble: passing('refused', quote(last) || 'it refused without a reason', LOG),
     isSuite: false,
   }
 }
@@ -114,4 +114,4 @@ export function judgeIpmi(stderr: string): {
 const SUITE = 'Allow one of them in its BMC, or use Redfish.'
 const CREDENTIALS = 'Correct user and password, and check that the user may use IPMI over LAN.'
 const CHECK = 'Check its address, and that IPMI over LAN is on.'
-const LOG = 'Look at the log of its BMC.'
+const LOG = 'Check the log of its BMC.'

@@ -144,14 +144,14 @@ export function planPower(
   const wanted = isOwnOrder ? null : boot
   if (wanted !== null && !abilities.boots.includes(wanted.device)) {
     return refuse(
-      lasting('unsupported', `this way cannot boot from ${NAMES[wanted.device]}`, OTHER),
+      lasting('unsupported', `this type cannot boot from ${NAMES[wanted.device]}`, OTHER),
     )
   }
   const steps = listSteps(action, wanted, seen)
   if (!steps.ok) return steps
   const missing = steps.value.find(({ press }) => !abilities.presses.includes(press))
   if (missing !== undefined) {
-    return refuse(lasting('unsupported', `this way cannot turn it ${missing.press}`, OTHER))
+    return refuse(lasting('unsupported', `this type cannot turn it ${missing.press}`, OTHER))
   }
   return accept({ steps: steps.value, isOwnOrder })
 }
@@ -181,7 +181,7 @@ const NAMES: Readonly<Record<BootDevice, string>> = {
   http: 'an address over HTTP',
   cd: 'a virtual CD',
 }
-const OTHER = 'Choose another action, or set up another way to this machine.'
+const OTHER = 'Choose another action, or set up another type of power control.'
 const IS_ON = 'it is on already, and only a restart would boot it'
 const RESTART = 'Ask for a restart if what runs on it may end.'
 
@@ -244,9 +244,10 @@ export function refuseAddress(
   { address, port }: { readonly address: string; readonly port: number },
   { networks, own, ownPorts }: ReachRules,
 ): PowerTrouble | null {
-  if (networks.length === 0) return lasting('address', 'no network is allowed', SET_NETWORKS)
+  if (networks.length === 0) return lasting('address', 'no BMC network is allowed', SET_NETWORKS)
   const plain = plainAddress(address)
-  if (isNoHost(plain)) return lasting('address', `${plain} is no address of a machine`, CORRECT)
+  if (isNoHost(plain))
+    return lasting('address', `${plain} is not the address of a machine`, CORRECT)
   if (!isNamedBy(plain, networks)) {
     return lasting('address', `${plain} is outside [power] networks`, `${CORRECT} ${SET_NETWORKS}`)
   }

@@ -172,14 +172,14 @@ export function findBootMismatch({ Boot }: System, boot: BootOnce): string | nul
     HttpBootUri: uri,
   } = { ...NO_BOOT, ...Boot }
   if (target !== wanted.BootSourceOverrideTarget || enabled === 'Disabled') {
-    return `the boot device reads back as ${quote(`${target} (${enabled})`)}`
+    return `the BMC reports the boot device ${quote(`${target} (${enabled})`)}`
   }
   // Some do not report the mode.
   if (typeof mode === 'string' && mode !== wanted.BootSourceOverrideMode) {
-    return `the boot mode reads back as ${quote(mode)}`
+    return `the BMC reports the boot mode ${quote(mode)}`
   }
   const expected = wanted.HttpBootUri ?? uri
-  return uri !== expected ? `its boot address reads back as ${quote(uri ?? 'nothing')}` : null
+  return uri !== expected ? `the BMC reports the boot address ${quote(uri ?? 'nothing')}` : null
 }
 
 const NO_BOOT = {
@@ -212,9 +212,9 @@ const PASSING: ReadonlySet<number> = new Set([409, 412, 428, 429])
 const LASTING: Readonly<Record<number, readonly [PowerTrouble['kind'], string]>> = {
   401: ['login', 'Correct user and password, and check that the user may control power.'],
   403: ['login', 'Correct user and password, and check that the user may control power.'],
-  404: ['unsupported', 'Look for an update of its firmware, or use another way.'],
-  405: ['unsupported', 'Look for an update of its firmware, or use another way.'],
-  501: ['unsupported', 'Look for an update of its firmware, or use another way.'],
+  404: ['unsupported', 'Update its firmware, or use another type of power control.'],
+  405: ['unsupported', 'Update its firmware, or use another type of power control.'],
+  501: ['unsupported', 'Update its firmware, or use another type of power control.'],
 }
 
 export function judgeRefusal(status: number, bytes: Buffer): PowerTrouble {
@@ -222,7 +222,7 @@ export function judgeRefusal(status: number, bytes: Buffer): PowerTrouble {
   const seen = `it answered ${status}${words === '' ? '' : `: ${quote(words)}`}`
   if (NO_ROOM.test(all)) return passing('sessions', seen, 'End some of its sessions.')
   const known = NO_LOGIN.test(all) ? LASTING[401] : LASTING[status]
-  const [kind, fix] = known ?? ['refused', 'Look at the log of its BMC.']
+  const [kind, fix] = known ?? ['refused', 'Check the log of its BMC.']
   const mayPass = status >= 500 || PASSING.has(status) || NOT_IN_THIS_STATE.test(all)
   const passes = kind === 'refused' && mayPass
   return { kind, seen, fix, passes }

@@ -71,7 +71,7 @@ export function nextProof(proof: Proof, sign: Sign, now: string): Proof {
     case 'ssh':
       return takeKeys(proof, sign.keys, now)
     case 'flash':
-      return { ...proof, state: 'not-seen', reason: 'The machine began another run.' }
+      return { ...proof, state: 'not-seen', reason: 'The machine started another run.' }
     case 'limit':
       return endAtLimit(proof)
   }
@@ -157,9 +157,8 @@ function endAtLimit(proof: Proof): Proof {
 
 const asked = (contacts: number) =>
   `The machine booted from the network ${contacts} times instead of running the new system.`
-const NOTHING = 'Nothing was seen of the machine.'
-const ONLY_CONTACT =
-  'The machine asked for its boot script once, and nothing was seen of it afterwards.'
+const NOTHING = 'The machine was not seen again.'
+const ONLY_CONTACT = 'The machine requested its boot script once and was not seen again.'
 
 const secondsSince = ({ since }: Proof, now: string): number =>
   Math.max(0, epochOf(now) - epochOf(since)) / 1000

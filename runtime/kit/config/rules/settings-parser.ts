@@ -174,7 +174,7 @@ const findHidden = (
       const isDecider = origin?.by === 'file' && origin.path === layer.path
       const parsed = given === undefined || isDecider ? null : row.parse(given)
       if (parsed === null || parsed.ok) return []
-      const message = `${section}.${key} ${parsed.refusal} (it is overruled)`
+      const message = `${section}.${key} ${parsed.refusal} (overridden)`
       return [{ level: 'warning', where: renderKeyLocation(layer, section, key), message }]
     })
   })

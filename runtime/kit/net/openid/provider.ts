@@ -74,7 +74,7 @@ export function createProvider(options: ProviderOptions) {
       isEnough: (claims: ProviderClaims) => boolean,
     ): Promise<Result<ProviderClaims, ProviderFailure>> {
       if (finishing >= MAX_FINISHING)
-        return refuse({ why: 'away', detail: 'too many log in at once' })
+        return refuse({ why: 'away', detail: 'too many logins at once' })
       finishing += 1
       try {
         const claims = await readClaims(await discovery.open(), flow, search, isEnough)
@@ -329,7 +329,7 @@ function createExchange({ issuer, env, waitMs = PROVIDER_WAIT_MS }: ProviderExch
     ): Promise<Response> {
       const target = permitted.has(new URL(address).href) ? parseHttpTarget(address) : null
       if (target === null)
-        throw codedError(MISDIRECTED, 'it leads to an address that it does not name')
+        throw codedError(MISDIRECTED, 'it redirects to an address outside the provider')
       const answer = await askOnce(env, target, {
         method: method === 'POST' ? 'POST' : 'GET',
         headers,

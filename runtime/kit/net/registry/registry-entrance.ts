@@ -105,7 +105,7 @@ export function isTlsUnknown(thrown: unknown): boolean {
 }
 
 export const REGISTRY_LOGIN =
-  'Set FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER and FLASHER_REGISTRY_PASSWORD, or log in with docker or podman; private and absent images look the same from outside.'
+  'Set FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER and FLASHER_REGISTRY_PASSWORD, or log in with docker or podman; without a login, private and missing images look the same.'
 
 export const PLAIN_REGISTRY =
   'If this registry speaks plain http, name it in FLASHER_REGISTRY_HTTP.'
@@ -115,7 +115,7 @@ export const READ_HINTS: Readonly<Record<number, string>> = {
   401: REGISTRY_LOGIN,
   403: REGISTRY_LOGIN,
   404: 'The registry has no such image: correct the address, or push the image again.',
-  429: 'The registry limits how often it is asked: wait, log in, or raise its limit.',
+  429: 'The registry limits requests. Wait, log in, or raise its limit.',
 }
 
 /** Finds the user and password for a registry: in variables, then in the files of Docker and Podman. */

@@ -296,7 +296,7 @@ function readNextUrl({ failed }: RegistryRequests, { url, headers }: RegistryRep
   const next = parseUploadUrl(url, headers.location)
   if (next.ok) return next.value
   throw failed(next.refusal, {
-    hint: 'Correct the address that the registry has of itself, or what its proxy tells it.',
+    hint: 'Correct the address of the registry in its configuration, or the headers of its proxy.',
   })
 }
 
@@ -311,7 +311,7 @@ const textOf = (header: string | readonly string[] | undefined): string | undefi
 
 const damaged = (digest: string) =>
   new Fault('digest-mismatch', `the registry did not get the bytes that were sent as ${digest}`, {
-    hint: 'Something on the way changes what is sent: a proxy, or damaged memory. Run again.',
+    hint: 'A proxy or faulty memory changed the data. Run again.',
   })
 
 /** A piece of a blob as it was sent, to be compared with what the registry holds. */
@@ -382,7 +382,7 @@ function createBlobChecks({ base, repository, access, requests }: BlobPlace): Bl
     let seen = 0
     for await (const chunk of answer.body()) {
       const isSame = chunk.equals(bytes.subarray(seen, seen + chunk.length))
-      if (!isSame) throw requests.lies(`it sends other bytes of ${digest} than it was sent`)
+      if (!isSame) throw requests.lies(`it returns other data for ${digest} than was uploaded`)
       seen += chunk.length
     }
     if (seen === bytes.length) return reply
@@ -506,9 +506,8 @@ interface FailedOptions {
   readonly cause?: unknown
 }
 
-const DAMAGED =
-  'The storage of the registry is damaged, or something on the way changes what is sent.'
-const RIGHTS = 'This login may read the repository but not write it, or does not know it at all.'
+const DAMAGED = 'The storage of the registry is damaged, or a proxy changes the data.'
+const RIGHTS = 'This login may not write to the repository.'
 const LIMIT =
   'A proxy in front of the registry limits the size of a request; nginx calls it client_max_body_size.'
 

@@ -147,7 +147,7 @@ function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: s
   const found = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
   if (digest === null || found === digest) return { text: bytes.toString('utf8'), digest: found }
   throw new Fault('digest-mismatch', `${name}: its manifest is ${found}, not ${digest}`, {
-    hint: 'The registry, or something on the way to it, changes what it sends.',
+    hint: 'The registry or a proxy changes the data.',
   })
 }
 
@@ -195,7 +195,7 @@ export async function findOpenBlob(
   const found = await registry.resolve(ref, { arch: wanted.arch }).catch(() => null)
   // The tag may have moved on.
   if (found?.digest !== digest || found.manifest === null) {
-    return refuse('the tag there does not name these bytes any more')
+    return refuse('the tag now points to another image')
   }
   const pinned = { kind: 'digest', digest: found.manifest } as const
   return accept(renderOrasRef({ ...ref, version: pinned }))

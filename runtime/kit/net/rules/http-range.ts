@@ -268,11 +268,11 @@ interface FileToOpen {
 }
 
 const WORDS: Readonly<Record<number, string>> = {
-  401: 'it wants a login',
-  403: 'it wants a login',
-  404: 'it does not have these bytes',
-  410: 'it does not have these bytes any more',
-  429: 'it limits how often it is asked',
+  401: 'it requires a login',
+  403: 'it requires a login',
+  404: 'it does not have this data',
+  410: 'it no longer has this data',
+  429: 'it limits requests',
 }
 
 /** A clause, by the answer to a GET of byte 0; null: nothing speaks against it. */
@@ -283,7 +283,7 @@ export function findObstacle(
 ): string | null {
   if (status !== 200 && status !== 206) return WORDS[status] ?? `it answers HTTP ${status}`
   const found = describeProbe(status, headers)
-  if (found?.ranges !== true) return 'it sends no parts of a file'
+  if (found?.ranges !== true) return 'it has no byte ranges'
   return findOtherSize(found.sizeBytes, sizeBytes)
 }
 

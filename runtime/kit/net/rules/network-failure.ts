@@ -39,9 +39,9 @@ const HANG_UPS: Readonly<Record<string, string>> = {
 const UNREACHED: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'the name server does not answer',
   ECONNREFUSED: 'connection refused',
-  EHOSTUNREACH: 'no way to that host',
+  EHOSTUNREACH: 'no route to that host',
   ENETDOWN: 'the network is down',
-  ENETUNREACH: 'no way to that network',
+  ENETUNREACH: 'no route to that network',
   ENOTFOUND: 'host name not found',
   ETIMEDOUT: 'connection timed out',
 }
@@ -58,20 +58,20 @@ export const NO_TLS: ReadonlySet<string> = new Set([
 const CERTIFICATES: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'the certificate has expired',
   CERT_NOT_YET_VALID: 'the certificate is not valid yet',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is signed by itself',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is self-signed',
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host name',
-  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate comes from an unknown authority',
-  UNABLE_TO_GET_ISSUER_CERT: 'the certificate comes from an unknown authority',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate comes from an unknown authority',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate comes from an unknown authority',
+  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate was issued by an unknown authority',
+  UNABLE_TO_GET_ISSUER_CERT: 'the certificate was issued by an unknown authority',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate was issued by an unknown authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate was issued by an unknown authority',
 }
 
-const CLOCK = 'Look whether the clock of this machine is right.'
+const CLOCK = 'Check the clock of this machine.'
 const HINTS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: CLOCK,
   CERT_NOT_YET_VALID: CLOCK,
 }
-const OWN_AUTHORITY = 'FLASHER_CA_FILE names a PEM file of authorities to trust besides the usual.'
+const OWN_AUTHORITY = 'Set FLASHER_CA_FILE to a PEM file of further authorities to trust.'
 
 /**
  * Puts a network error into words. Null: it is a Fault, or a mistake of ours. What others put into

@@ -162,7 +162,7 @@ export async function readS3Access(settings: S3Settings, env: Environment): Prom
   const secretKey = path === '' ? settings.secret_key : await readFirstLine(path)
   if (secretKey !== '') return chooseAccess({ ...settings, secret_key: secretKey }, env)
   throw new Fault('input-invalid', 's3.access_key has no secret key', {
-    hint: 'Set s3.secret_key, or s3.secret_key_file to a file whose first line it is.',
+    hint: 'Set s3.secret_key, or s3.secret_key_file to a file with the key in its first line.',
   })
 }
 
@@ -199,7 +199,7 @@ export async function findOpenObject(
   const looked = { name: source, target, client, signal, retryMs, explain }
   const remote = createRemote({ ...looked, isHasty: true, isGetOnly: true })
   const known = await remote.inspect()
-  if (!known.ranges) return refuse('it sends no parts of a file')
+  if (!known.ranges) return refuse('it has no byte ranges')
   const other = findOtherSize(known.sizeBytes, wanted.sizeBytes)
   if (other !== null) return refuse(other)
   return accept(

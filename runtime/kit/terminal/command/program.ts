@@ -130,7 +130,7 @@ async function fail(
 const firstOf = (thrown: unknown): unknown =>
   thrown instanceof SuppressedError ? firstOf(thrown.suppressed) : thrown
 
-export const DEBUG_HINT = 'FLASHER_DEBUG=1 shows where this comes from.'
+export const DEBUG_HINT = 'Set FLASHER_DEBUG=1 to see where this comes from.'
 
 /** What was wrong, how the command is called, and where to read more. */
 async function failMisuse<ProcessEnvironment extends ProgramEnvironment>(

@@ -96,8 +96,8 @@ export function createGuard(parts: {
   }
 }
 
-const WHOLE = 'this is about all machines, and your scope has some of them'
-const ASK_WITHOUT_SCOPE = 'It takes somebody without a scope: ask an administrator of this server.'
+const WHOLE = 'this affects all machines, but you may only change some of them'
+const ASK_WITHOUT_SCOPE = 'Ask an administrator of this server.'
 
 /** An answer that goes on shows what its owner may see now: the role decides that as well as the labels. */
 const isSameToken = (

@@ -153,7 +153,7 @@ function createLogIn(site: LoginDependencies) {
       const headers = { 'set-cookie': renderCheck(peerOf(event).isSecure) }
       return {
         error:
-          'The browser sent no cookie back, and a login needs one. Allow cookies for this address, then log in again.',
+          'Your browser did not accept a cookie. Allow cookies for this address, then log in again.',
         status: 400,
         headers,
       }
@@ -162,7 +162,7 @@ function createLogIn(site: LoginDependencies) {
     return {
       error: named.isUsed()
         ? 'Enter your name.'
-        : 'No password opens this server: log in with the provider.',
+        : 'Passwords are not accepted here. Log in with the provider.',
       status: 401,
     }
   }
@@ -350,7 +350,7 @@ function describeFailure(name: string, person: CallerPerson | null): string {
   if (name === '') return 'Failed login: wrong password'
   return person === null
     ? 'Failed login: unknown name'
-    : `Failed login: wrong password of ${person.name}`
+    : `Failed login: wrong password for ${person.name}`
 }
 
 /** Comes with the login page and goes back with its form, wherever the session's cookie would. */

@@ -105,7 +105,7 @@ function checkKey(text: string, where: string): string {
     'input-invalid',
     `the session key ${where} ${what}: anybody could forge sessions`,
     {
-      hint: 'Delete it, and a new one is made at the next start; all sessions end.',
+      hint: 'Delete it and restart. A new key is made, and all sessions end.',
     },
   )
 }

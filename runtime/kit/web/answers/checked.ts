@@ -42,7 +42,7 @@ export function renderSchema(
   }
 }
 
-/** Throws a 400 for anything that is no MAC address. */
+/** Throws a 400 for anything that is not a MAC address. */
 export function readMac(event: H3Event): Mac {
   const mac = readPairs(readAddress(event))
   if (mac === null)

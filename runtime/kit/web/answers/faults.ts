@@ -61,7 +61,7 @@ export const refuse = (status: number, detail: string, options: RefusalOptions =
 /** Programs get the list of fields, pages a sentence. */
 export function refuseFields(fields: readonly FieldError[]) {
   const what = fields[0]?.loc[0] === 'query' ? 'address' : 'form'
-  return refuse(422, `the ${what} is not what it must be: ${renderFieldErrors(fields)}`, { fields })
+  return refuse(422, `the ${what} is invalid: ${renderFieldErrors(fields)}`, { fields })
 }
 
 export interface FailureContext {

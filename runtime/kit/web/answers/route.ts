@@ -117,7 +117,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
   412: 'If-Match or If-None-Match does not hold, or is not supported here; nothing was changed',
   413: 'The body is too long',
   415: 'The body is of another type',
-  416: 'The range lies outside the file',
+  416: 'The range is outside the file',
   422: 'Not valid: the detail names each field',
   429: 'Too many requests, or wrong tokens: try again after Retry-After seconds',
 }

@@ -161,7 +161,7 @@ export const JSON_REFUSALS = {
     }),
   'too-deep': () => refuse(422, 'the JSON nests too deep'),
   'too-many-values': () => refuse(413, 'the JSON holds too many values, or too much text'),
-  busy: () => refuse(503, 'too much is being received', { headers: SOON }),
+  busy: () => refuse(503, 'too much is being uploaded at once', { headers: SOON }),
 } as const
 
 /** The texts of a multipart form; files in it are left out unless they are taken as texts. */
@@ -289,5 +289,6 @@ function createTurns() {
 
 const tooLong = (most: number) =>
   refuse(413, `the body is longer than ${most} bytes`, { headers: CLOSE })
-const tooMuch = () => refuse(503, 'too much is being received', { headers: { ...CLOSE, ...SOON } })
+const tooMuch = () =>
+  refuse(503, 'too much is being uploaded at once', { headers: { ...CLOSE, ...SOON } })
 const wrongType = (wanted: string) => refuse(415, `the body must be ${wanted}`)

@@ -28,23 +28,22 @@ const OWN_BOUNDS: Readonly<Record<string, readonly number[]>> = {
 const boundsOf = (name: string) => OWN_BOUNDS[name] ?? BOUNDS
 
 const HELP: Readonly<Record<string, string>> = {
-  flasher_boot_total: 'First boots of flashed systems, by what was seen of them.',
-  flasher_boot_bytes_total: 'Bytes of boot files that were asked for.',
-  flasher_boot_tokens_refused_total:
-    'Requests of machines refused for their boot token, by what they asked for.',
-  flasher_capture_total: 'Captures of disks by how they ended.',
+  flasher_boot_total: 'First boots of flashed systems by result.',
+  flasher_boot_bytes_total: 'Requested bytes of boot files.',
+  flasher_boot_tokens_refused_total: 'Requests refused because of their boot token, by subject.',
+  flasher_capture_total: 'Captures of disks by result.',
   flasher_catalog_age_seconds: 'Age of the catalog snapshot.',
-  flasher_flash_bytes_total: 'Bytes that flashes wrote, as machines reported it.',
-  flasher_flash_seconds: 'How long flashes took.',
-  flasher_flash_line: 'Machines that are being flashed, or wait for their turn.',
-  flasher_flash_total: 'Flashes by how they ended.',
+  flasher_flash_bytes_total: 'Bytes written by flashes.',
+  flasher_flash_seconds: 'Duration of flashes.',
+  flasher_flash_line: 'Machines that are being flashed, or are waiting.',
+  flasher_flash_total: 'Flashes by result.',
   flasher_http_request_seconds: 'Time until a response begins.',
-  flasher_machines: 'Machines by what they are set to do.',
+  flasher_machines: 'Machines by boot mode.',
   flasher_plan_requests_total: 'Plans by mode.',
   flasher_pxe_requests_total: 'Boot scripts by mode and offer.',
-  flasher_runs: 'Flashes that go on; stalled: not heard of for a while.',
+  flasher_runs: 'Flashes in progress; stalled: no report for a while.',
   flasher_sse_clients: 'Open live channels.',
-  flasher_unacknowledged_events: 'Events that nobody has acknowledged.',
+  flasher_unacknowledged_events: 'Unacknowledged events.',
   process_resident_memory_bytes: 'Resident memory.',
 }
 

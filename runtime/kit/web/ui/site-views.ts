@@ -250,10 +250,10 @@ const renderBanner = ({ status, title, detail, hint }: ErrorView): Html => {
 
 const ERROR_SENTENCES = {
   '400': 'The address or the form cannot be read. Go back and try again.',
-  '403': 'Your account may not do this. Ask an administrator for the right to.',
-  '404': 'There is nothing at this address. It may be mistyped, or what it showed was removed.',
-  '405': 'This address does not answer this kind of request.',
-  '413': 'What was sent is larger than this server accepts.',
+  '403': 'You are not allowed to do this. Ask an administrator.',
+  '404': 'There is nothing at this address. It is mistyped, or the page was removed.',
+  '405': 'This address does not support this kind of request.',
+  '413': 'The upload or form is larger than this server accepts.',
   '500': 'The server could not answer. Its log says why.',
 } as const
 
@@ -271,7 +271,7 @@ const ERROR_TITLES = {
   '409': 'Not possible now',
   '412': 'Changed in the meantime',
   '413': 'Too large',
-  '422': 'Something is not right',
+  '422': 'Invalid entries',
   '429': 'Too many attempts',
   '500': 'The server failed',
   '502': 'Another server failed',

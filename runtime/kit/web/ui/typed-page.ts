@@ -176,7 +176,7 @@ const renderNotice = ({ left, lost, hasFiles }: Notice): Html =>
     'needs-you',
     html`You were logged out. What you typed is here again: check it, then send
     it.${
-      hasFiles ? ' Select files again.' : null
+      hasFiles ? ' Select your files again.' : null
     }${lost.length === 0 ? null : html` Type these again: ${lost.join(', ')}.`}${renderLeft(left)}`,
   )
 
@@ -195,7 +195,7 @@ const renderLeft = (left: TypedForm['fields']): Html | null =>
 /** Where the form itself cannot be shown: what was typed, to be copied. */
 export const renderTyped = ({ fields, lost, page }: TypedForm): Html =>
   html`<h1>What you typed</h1>
-    <p>You were logged out, and nothing was changed. Do it again from its page.</p>
+    <p>You were logged out, and nothing was changed. Repeat it on its page.</p>
     ${lost.length === 0 ? null : html`<p>Not kept: ${lost.join(', ')}.</p>`}
     ${renderLeft(fields.filter(isLeft))}
     <p><a class="button" href="${page ?? '/ui'}">Go on</a></p>`

@@ -43,7 +43,7 @@ export async function openBootFiles({
     dir: decideFolders(config).boot,
     changed: () => changed?.(),
     onSetAside: ({ arch, version, reason }) =>
-      log.warn(`version ${version} (${arch}) in the boot directory does not count: ${reason}`),
+      log.warn(`version ${version} (${arch}) in the boot directory is not used: ${reason}`),
     now: () => new Date(),
   })
   return {

@@ -37,7 +37,7 @@ export async function backUp(environment: ProcessEnvironment, given: Arguments):
 }
 
 const NOT_RECORDED =
-  'The server that runs lists it; it is not among the events, which only the server that leads records.'
+  'The running server lists it. It is not in the events, because only the server that leads records them.'
 
 const withoutEvents = (state: State): State => ({
   ...state,
@@ -67,7 +67,7 @@ export async function restore(environment: ProcessEnvironment, given: Arguments)
 
 const renderConsequence = (disarmed: Restored['disarmed']): string =>
   [
-    'These machines are not flashed or captured until you order it again (Flash again on their pages):',
+    'These machines are disarmed. Arm them again when you are ready:',
     ...disarmed.map((machine) => `  ${nameDisarmed(machine)}`),
   ].join('\n')
 
@@ -106,7 +106,7 @@ async function restoreFile({ state, release }: Visit, path: string): Promise<Res
 function requireTerminal({ env, stdin, stderr }: ProcessEnvironment): void {
   if (stdin.isTTY === true && decideTerminalStyle(env, stderr.isTTY === true).tty) return
   throw new Fault('misuse', 'missing: ID|FILE', {
-    hint: 'On a terminal, "flasher-web restore" lists the backups to choose from; so does the page Backups.',
+    hint: 'On a terminal, "flasher-web restore" lets you choose a backup. The Backups page lists them, too.',
   })
 }
 
@@ -157,7 +157,7 @@ function renderCells({ backup_id: id, manifest, bytes }: StoredBackup, now: Date
 
 const none = () =>
   new Fault('not-found', 'there are no backups yet', {
-    hint: '"flasher-web backup" makes one. A copy of a database is restored by its path: flasher-web restore FILE.',
+    hint: 'Make one with "flasher-web backup". To restore a copy of a database, give its path: flasher-web restore FILE.',
   })
 
 const noneOfThis = (line: string) =>

@@ -59,30 +59,30 @@ const RESTORE = {
   consequence:
     'This replaces everything. The current database is kept on the server as a {suffix} file.',
   disarms: {
-    one: 'After the restore, this machine is neither flashed nor captured. It keeps its image and disk; order it again when you are ready:',
+    one: 'After the restore, this machine is disarmed. It keeps its image and disk; arm it again when you are ready:',
     other:
-      'After the restore, these {count} machines are neither flashed nor captured. They keep their images and disks; order it again when you are ready:',
+      'After the restore, these {count} machines are disarmed. They keep their images and disks; arm them again when you are ready:',
   },
-  disarmsNone: 'No machine loses an order to be flashed or captured.',
+  disarmsNone: 'No machine is disarmed.',
   changes: {
     title: { one: 'What changes: 1 machine', other: 'What changes: {count} machines' },
     none: 'Image, disk, mode, name and labels of all machines stay as they are.',
     counts: {
-      goes: { one: '{count} is forgotten', other: '{count} are forgotten' },
-      returns: { one: '{count} comes back', other: '{count} come back' },
-      changes: { one: '{count} becomes what it was', other: '{count} become what they were' },
-      unchanged: { one: '{count} stays as it is', other: '{count} stay as they are' },
+      goes: { one: '{count} removed', other: '{count} removed' },
+      returns: { one: '{count} restored', other: '{count} restored' },
+      changes: { one: '{count} changed back', other: '{count} changed back' },
+      unchanged: { one: '{count} unchanged', other: '{count} unchanged' },
     },
     rest: { one: 'One more machine', other: '{count} more machines' },
     kinds: {
-      goes: 'is not in the backup: it is forgotten until it boots from the network again',
-      returns: 'was removed since: it comes back',
-      changes: 'becomes what it was:',
+      goes: 'is not in the backup; removed until its next network boot',
+      returns: 'was deleted later; restored',
+      changes: 'changes back:',
     },
     more: 'and {count} more',
     settings: {
-      one: 'This setting gets the value that it had, or none: {names}.',
-      other: 'These {count} settings get the values that they had, or none: {names}.',
+      one: 'This setting is changed back or reset: {names}.',
+      other: 'These {count} settings are changed back or reset: {names}.',
     },
   },
   confirm: 'Type {time} to replace the current state:',
@@ -379,11 +379,11 @@ const REMOVAL = {
   title: 'Remove the backup of {time}',
   question: 'Remove the backup of {time}?',
   hardware:
-    'It holds hardware only, {size}. It cannot be restored after this; the server itself stays as it is.',
+    'It holds hardware only, {size}. You cannot restore it afterwards. The server itself is not changed.',
   content: {
-    one: 'It holds 1 machine, {size}. It cannot be restored after this; the server itself stays as it is.',
+    one: 'It holds 1 machine, {size}. You cannot restore it afterwards. The server itself is not changed.',
     other:
-      'It holds {count} machines, {size}. It cannot be restored after this; the server itself stays as it is.',
+      'It holds {count} machines, {size}. You cannot restore it afterwards. The server itself is not changed.',
   },
   button: 'Remove backup',
 } as const

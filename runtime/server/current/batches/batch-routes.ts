@@ -25,9 +25,9 @@ const BATCH = z.object({
   made_at: z.string(),
   actor: z.string(),
   machines: z.int(),
-  acted_at: z.string().nullable().describe('When its last machine was acted on'),
+  acted_at: z.string().nullable().describe('When the last of its machines was changed'),
   paused_at: z.string().nullable(),
-  open: z.boolean().describe('Something of it is still to come'),
+  open: z.boolean().describe('Not finished yet'),
   counts: z.object(Object.fromEntries(MEMBER_STATES.map((state) => [state, z.int()]))),
 })
 
@@ -105,11 +105,11 @@ export function batchRoutes(site: Site<Machine>, keeper: BatchKeeper): readonly 
 }
 
 const ACTIONS: readonly (readonly [BatchAction, string])[] = [
-  ['pause', 'Has the machines of a batch boot their disks; those whose flash has begun go on'],
-  ['resume', 'Lets a paused batch go on'],
-  ['disarm', 'Disarms the machines of a batch whose flash has not begun'],
-  ['undo', 'Undoes within a minute what a batch has changed, where nothing has changed it since'],
-  ['retry', 'Arms the machines of a batch again whose flash failed'],
+  ['pause', 'Pauses a batch: waiting machines boot their disks, flashes in progress continue'],
+  ['resume', 'Resumes a paused batch'],
+  ['disarm', 'Disarms the machines of a batch whose flash has not started'],
+  ['undo', 'Undoes a batch within a minute, except on machines changed since'],
+  ['retry', 'Arms the failed machines of a batch again'],
 ]
 
 const toWire = ({ batch, counts, isOpen }: BatchView) => ({

@@ -122,7 +122,7 @@ function renderUnderway({ services, site, event }: CurrentContext): Content {
     }
     return html`<li>
       <span class="grow"
-        >${fill(pluralOf({ one: '{action}: {left} of {count} machine to go, begun by {actor}', other: '{action}: {left} of {count} machines to go, begun by {actor}' }, macs.length), { count: macs.length, ...words })}</span
+        >${fill(pluralOf({ one: '{action}: {left} of {count} machine to go, started by {actor}', other: '{action}: {left} of {count} machines to go, started by {actor}' }, macs.length), { count: macs.length, ...words })}</span
       >${
         site.mayOpen(event, `${BATCHES_PATH}/power/:id/stop`, 'POST')
           ? postButton({ action: path, label: 'Stop' })
@@ -141,7 +141,8 @@ function renderUnderway({ services, site, event }: CurrentContext): Content {
 function stopPower(context: CurrentContext): Answer {
   const id = getRouterParam(context.event, 'id') ?? ''
   const found = context.services.power.listUnderway().find((each) => each.id === id)
-  if (found === undefined) return context.goBack(BATCHES_PATH, { error: 'This has ended already.' })
+  if (found === undefined)
+    return context.goBack(BATCHES_PATH, { error: 'This batch has already ended.' })
   found.stop(nameActor(context.by().actor))
   return context.goTo(BATCHES_PATH)
 }
@@ -188,7 +189,7 @@ const ACTED = {
     other: 'Undone: {count} machines restored and disarmed.',
   },
   pause: { one: 'Paused: {count} machine waits.', other: 'Paused: {count} machines wait.' },
-  resume: { one: 'Resumed: {count} machine goes on.', other: 'Resumed: {count} machines go on.' },
+  resume: { one: 'Resumed: {count} machine.', other: 'Resumed: {count} machines.' },
 } as const
 
 function renderActed(query: URLSearchParams, members: readonly MemberView[]): Content {

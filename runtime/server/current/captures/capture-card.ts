@@ -75,10 +75,11 @@ function renderEnded(order: CaptureOrder, clock: Clock): Content {
       const images = html`<a href="${IMAGES}">Images</a>`
       return banner(
         'done',
-        fillHtml(
-          '{name} was captured {time}. It is offered after somebody has accepted it under {images}.',
-          { name, time, images },
-        ),
+        fillHtml('{name} was captured {time}. Accept it under {images} to offer it to machines.', {
+          name,
+          time,
+          images,
+        }),
       )
     }
     case 'failed': {
@@ -91,13 +92,13 @@ function renderEnded(order: CaptureOrder, clock: Clock): Content {
 }
 
 export const GENERALIZE_HINT =
-  'Removes what identifies a system, such as SSH host keys and the machine ID, so that copies do not share it.'
+  'Removes SSH host keys, the machine ID and similar files, so that copies do not share them.'
 
 function renderForm(machine: Machine, notice: Notice | null): Html {
   const typed = notice?.typed ?? {}
   const isRefused = typed[TYPED.name] !== undefined
   return html`<p>
-      ${'Makes an image of one of its disks at the next network boot and uploads it to the cache. The disk is only read.'}
+      ${'Makes an image of one of its disks at the next network boot and uploads it to the cache. Nothing is written to the disk.'}
     </p>
     <form ${opensQuestion(`${machinePath(machine.mac)}/do/capture`)}>
       ${hidden({ confirm: 'ask' })}
@@ -118,7 +119,7 @@ function renderForm(machine: Machine, notice: Notice | null): Html {
       })}
       ${checkField({
         name: TYPED.generalize,
-        label: 'Remove what identifies the machine from the image',
+        label: 'Remove the identity of the machine from the image',
         hint: GENERALIZE_HINT,
         checked: isRefused ? typed[TYPED.generalize] === '1' : true,
       })}

@@ -44,7 +44,7 @@ import { nameActor } from '../view/actor-name.ts'
 
 const WireSchema = ChannelRecordSchema.extend({
   name: ChannelNameSchema,
-  image: z.string().nullable().describe('The name of the image; null: the catalog has it no more'),
+  image: z.string().nullable().describe('The name of the image; null: no longer in the catalog'),
 })
 
 /** They keep the image, and it would not be known any more why. */
@@ -88,8 +88,7 @@ export function createChannelResource(site: Site<Machine>, channels: Channels) {
       const count = countArmed(site, name)
       return count === 0 ? null : `${count} machines are armed with ${name}`
     },
-    describeStale: (name) =>
-      `the channel ${name} was changed in the meantime, or is not to be replaced`,
+    describeStale: (name) => `the channel ${name} was changed in the meantime, or exists already`,
     describe(before, after) {
       const [from = null, to = null] = [before, after].map(
         (channel) => channel && (nameImage(channel.bty_image_ref) ?? channel.bty_image_ref),
@@ -154,7 +153,7 @@ const renderEmpty = (mayChange: boolean): Html =>
     'No channels',
     mayChange
       ? 'Give an image a name such as stable, and choose that name wherever an image is chosen.'
-      : 'Nobody has made one yet.',
+      : 'No channels yet.',
   )
 
 function renderDone({ services }: CurrentContext, query: URLSearchParams): Content {
@@ -239,7 +238,7 @@ const NAME = {
 const IMAGE = { label: 'Image', wrong: 'Choose an image.' } satisfies FormField
 const NOTE: FormField = {
   label: 'Note',
-  hint: 'What people should know, such as why it stays where it is.',
+  hint: 'What people should know, such as why it stays on this image.',
   wrong: `The note is too long: it may have ${MAX_NOTE_CHARACTERS} characters.`,
   maxLength: MAX_NOTE_CHARACTERS,
 }
@@ -317,7 +316,7 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const read = ChannelFieldsSchema.safeParse(fields)
   if (!ChannelNameSchema.safeParse(name).success) return fail({ name: NAME.wrong })
   if (known === null && services.channels.find(name) !== null)
-    return fail({ name: `There is a channel ${name} already: change it in the list.` })
+    return fail({ name: `There is already a channel ${name}. Change it in the list.` })
   if (!read.success) return fail(describeWrong(read.error, FIELDS))
   const before = known === null ? null : form.get('before')
   const saved = await createChannelResource(site, services.channels).save(
@@ -331,8 +330,8 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
 }
 
 const REFUSED = {
-  stays: 'Somebody else changed it meanwhile: look at it again.',
-  'too-many': 'There are too many channels: remove one first.',
+  stays: 'Somebody else has changed it. Check it again.',
+  'too-many': 'There are too many channels. Remove one first.',
 } as const
 
 function find({ services, event }: CurrentContext): ImageChannel {
@@ -368,6 +367,6 @@ async function remove(context: CurrentContext): Promise<Answer> {
 }
 
 const ARMED = {
-  one: '{count} machine is armed with it: disarm it first.',
-  other: '{count} machines are armed with it: disarm them first.',
+  one: '{count} machine is armed with it. Disarm it first.',
+  other: '{count} machines are armed with it. Disarm them first.',
 }

@@ -39,7 +39,7 @@ export const importDatabase: DatabaseCommand = async (environment, given) => {
   } as const
   await shareState(database, options)
   const disarmed = await database.write((sql) =>
-    disarm(sql, 'The state was brought into a database.'),
+    disarm(sql, 'The state was imported into a database.'),
   )
   visit.success('The database has the state of this server.')
   warnOf(visit, disarmed)
@@ -51,14 +51,16 @@ export const detachDatabase: DatabaseCommand = async (environment, given) => {
   await using visit = await visitState(environment, given, { alone: true, start: 'apart' })
   const { database } = visit.state
   if (readMembership(database.sql) === null) {
-    throw new Fault('conflict', 'this state stands alone already', { hint: 'Nothing was changed.' })
+    throw new Fault('conflict', 'this state does not belong to a database', {
+      hint: 'Nothing was changed.',
+    })
   }
   const disarmed = await database.write((sql) => {
     dropMembership(sql)
     return disarm(sql, 'The state was detached from its database.')
   })
   visit.success(
-    'The state of this server stands alone. Take database.url out before its next start.',
+    'The state of this server is detached. Remove database.url before you start it again.',
   )
   warnOf(visit, disarmed)
   return SUCCESS
@@ -83,11 +85,11 @@ export const forgetServer: DatabaseCommand = async (environment, given) => {
   const { forgetByName } = await import('#fleet/cluster/status.ts')
   const forgotten = await forgetByName(await completeUrl(shared), name)
   if (forgotten === 0) {
-    throw new Fault('not-found', `no server named ${name} has been here in the last week`, {
+    throw new Fault('not-found', `no server named ${name} was connected in the last week`, {
       hint: 'flasher-web database status lists them.',
     })
   }
-  visit.success(`Nobody waits for ${name} any more.`)
+  visit.success(`Upgrades no longer wait for ${name}.`)
   return SUCCESS
 }
 
@@ -95,7 +97,7 @@ function requireShared({ config }: Visit) {
   const shared = describeShared(config)
   if (shared.url !== '') return shared
   throw new Fault('misuse', 'database.url is not set', {
-    hint: 'It looks like postgres://flasher@db.example.org/flasher?sslmode=verify-full.',
+    hint: 'Use the form postgres://flasher@db.example.org/flasher?sslmode=verify-full.',
   })
 }
 
@@ -115,5 +117,4 @@ function warnOf({ warn }: Visit, disarmed: readonly DisarmedMachine[]): void {
   warn([ORDER_AGAIN, ...lines].join('\n'))
 }
 
-const ORDER_AGAIN =
-  'These machines are not flashed or captured until you order it again (Flash again on their pages):'
+const ORDER_AGAIN = 'These machines are disarmed. Arm them again when you are ready:'

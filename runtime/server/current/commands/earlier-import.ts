@@ -88,11 +88,11 @@ function renderReport(
 function tell({ stdout, env }: ProcessEnvironment, report: Report): void {
   const { log, success, warn } = openVoice(stdout, env)
   for (const { mac, name, action, left } of report.machines) {
-    const known = action === 'kept' ? ' is here already, and is kept' : ''
+    const known = action === 'kept' ? ' exists already and is kept' : ''
     log(`${mac}${name === null ? '' : ` (${printable(name)})`}${known}`)
-    for (const sentence of left) log(`  not taken over: ${sentence}`)
+    for (const sentence of left) log(`  not imported: ${sentence}`)
   }
-  for (const { what, reason } of report.set_aside) log(`${what} is set aside: ${reason}`)
+  for (const { what, reason } of report.set_aside) log(`${what} not imported: ${reason}`)
   if (report.disarmed.length > 0) {
     warn(
       `Not flashed here until you set their mode: ${report.disarmed.map(nameDisarmed).join(', ')}`,

@@ -25,7 +25,7 @@ const MAX_ANSWER_BYTES = 16 * 2 ** 20
 const LONGEST_SECONDS = 3600
 const USUAL_PORT = 8080
 
-const STILL_ARMED = 'A machine that is armed is flashed nevertheless.'
+const STILL_ARMED = 'A machine that is already armed will still be flashed.'
 
 interface ServerAccess {
   readonly client: HttpClient
@@ -39,7 +39,7 @@ export const flash: RunCommand<ProcessEnvironment> = async (environment, given) 
   const { env, stdout, stderr, signal } = environment
   const [machine = ''] = given.positionals
   const mac = parseMac(machine)
-  if (!mac.ok) throw new Fault('misuse', `${machine} is no MAC address`)
+  if (!mac.ok) throw new Fault('misuse', `${machine} is not a MAC address`)
   const options = readOptions(given)
   await using client = createHttpClient({ env, signal, stallMs: STALL_MS })
   const named = given.values['server'] ?? (await findOwnServer(environment, given))
@@ -69,7 +69,7 @@ function readOptions({ switches, values }: Arguments) {
   const until = values['until'] === 'booted' ? 'booted' : 'flashed'
   const limit = Number(values['limit'] ?? LONGEST_SECONDS)
   if (!Number.isInteger(limit) || limit < 1 || limit > LONGEST_SECONDS) {
-    throw new Fault('misuse', `--limit takes 1 to ${LONGEST_SECONDS} seconds`)
+    throw new Fault('misuse', `--limit must be 1 to ${LONGEST_SECONDS} seconds`)
   }
   const power: boolean | 'restart' = switches.has('restart') ? 'restart' : switches.has('power')
   const isAwaited = switches.has('wait') || until === 'booted'
@@ -80,7 +80,7 @@ async function findImage(asked: ServerAccess, named: string): Promise<string> {
   const answer = await ask(asked, '/images', null)
   const ref = findRef(parseJson(await readText(answer)), named)
   if (ref !== null) return ref
-  throw new Fault('not-found', `the server has not exactly one image ${named}`, {
+  throw new Fault('not-found', `the server has no image, or several images, ${named}`, {
     hint: 'GET /images lists them; name one by its ref.',
   })
 }
@@ -103,13 +103,14 @@ async function ask({ client, server, token }: ServerAccess, path: string, body: 
   if (answer.status === 200 || isNotBooted(answer)) return answer
   const words = renderRefusal(answer.status, await readText(answer))
   const hint =
-    answer.status === 401 ? 'FLASHER_TOKEN takes a token with the scope flash.' : undefined
+    answer.status === 401 ? 'Set FLASHER_TOKEN to a token with the scope flash.' : undefined
   throw new Fault('upstream-failed', `${path}: ${words}`, { hint })
 }
 
 function readTarget(url: string): HttpTarget {
   const target = parseHttpTarget(url)
-  if (target === null) throw new Fault('misuse', '--server takes an address like http://host:port')
+  if (target === null)
+    throw new Fault('misuse', '--server must be an address like http://host:port')
   return target
 }
 
@@ -123,7 +124,7 @@ const nameFailure =
     const failure = describeFailure(thrown)
     if (failure === null) throw thrown
     throw new Fault('upstream-failed', `the server at ${server}: ${failure.reason}`, {
-      hint: '--server names another one.',
+      hint: 'Name another server with --server.',
     })
   }
 

@@ -148,7 +148,7 @@ export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): r
     path: '/pxe/:mac/first-boot',
     access: 'open',
     doc: {
-      summary: 'The name of the first-boot template, and a token for it: for a flash by hand',
+      summary: 'Name and token of the first-boot template, for flashing by hand',
       answers: { 200: renderSchema(OfferSchema, 'output') },
       refuses: [401, 409],
     },

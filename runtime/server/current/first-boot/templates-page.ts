@@ -63,7 +63,7 @@ const renderDocumentField = (document: string, errors: FieldTexts): Html =>
     label: 'Template',
     value: document,
     rows: 28,
-    hint: 'JSON, as the API has it. Secrets that stay as dots keep their values.',
+    hint: 'JSON as in the API. Secrets that stay as dots keep their values.',
     error: errors['document'] ?? null,
   })
 

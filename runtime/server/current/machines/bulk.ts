@@ -148,7 +148,7 @@ function renderFields(
     })}
     ${checkField({
       name: 'generalize',
-      label: 'Remove what identifies the machine from the image',
+      label: 'Remove the identity of the machine from the image',
       hint: GENERALIZE_HINT,
       checked: error === null || form.has('generalize'),
     })}`

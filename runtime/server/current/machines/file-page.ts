@@ -73,8 +73,8 @@ const MACHINE_FILE_COUNTS = {
     other: '{count} lines name machines that are unknown here',
   },
   same: {
-    one: '1 line is as the machine is now',
-    other: '{count} lines are as the machines are now',
+    one: '1 line changes nothing',
+    other: '{count} lines change nothing',
   },
 } as const
 
@@ -296,12 +296,7 @@ async function apply(context: CurrentContext, form: URLSearchParams): Promise<An
   const { site, services, by } = context
   const changes = services.previews.take(by().actor, form.get('digest') ?? '')
   if (changes === null)
-    return await show(
-      context,
-      renderFileForm(
-        'This preview is gone, as the server was restarted or others made many since. Choose the file again.',
-      ),
-    )
+    return await show(context, renderFileForm('This preview has expired. Choose the file again.'))
   const targets = changes.map((line) => ({ mac: line.mac, parameters: toParameters(line) }))
   const request = { action: ACTION, parameters: {} }
   const { batch, results } = await actOnMany(site, request, targets, by())

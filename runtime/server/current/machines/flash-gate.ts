@@ -252,7 +252,7 @@ async function endOrder(
     if (machine === null || !isDue(machine)) return null
     const event = {
       kind: 'machine.order_expired',
-      summary: `${mac} is not armed any more: its order has expired`,
+      summary: `${mac} is no longer armed, because its order has expired`,
       details: { expires_at: machine.cycle.expires_at },
     }
     return { machine: expireOrder(machine, now().toISOString()), events: [event], slot: 'released' }

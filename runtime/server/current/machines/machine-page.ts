@@ -293,7 +293,7 @@ interface CardFacts {
 const PICKED_BY = {
   wwn: 'Selected by its WWN, which the disk or RAID volume keeps in every slot.',
   eui: 'Selected by its EUI or NGUID, which the NVMe namespace keeps in every slot.',
-  path: 'Selected by where it is attached: it is flashed only while size, model and serial number there are as they are now. Another slot or cable needs another selection.',
+  path: 'Selected by where it is attached: it is only flashed while the disk there has the same size, model and serial number. If you move it, select it again.',
 } as const
 
 function renderCard(

@@ -67,7 +67,7 @@ function renderDiskQuestion(
       }
       ${banner('needs-you', 'If a flash was interrupted, the disk holds part of an image: the machine may fail to boot, or boot with corrupt data.')}
       <p>
-        ${isFlashMode(boot_mode) ? 'From the next network boot on the machine boots this disk. It is not flashed until somebody arms it again.' : 'What it does on network boot stays. The disk can be captured again.'}
+        ${isFlashMode(boot_mode) ? 'From its next network boot, the machine boots this disk. It is not flashed until you arm it again.' : 'What it does on network boot stays. The disk can be captured again.'}
       </p>`,
     command,
     form: {
@@ -144,7 +144,7 @@ async function undo(context: CurrentContext, form: URLSearchParams): Promise<Ans
   if (canArmAgain(context, machine) && (error === null || error === NOTHING_BACK)) {
     const said =
       error === null
-        ? banner('done', 'Undone: it is as it was before the edit, and nothing was armed by that.')
+        ? banner('done', 'Undone. The machine has its former settings and is not armed.')
         : banner('needs-you', error)
     return await flash(context, new URLSearchParams(), said)
   }

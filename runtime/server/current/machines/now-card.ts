@@ -89,7 +89,7 @@ const DRIFT = {
   title: 'Drifted',
   unknown: 'an unknown image',
   'other-image':
-    'Its disk holds {written}, flashed {time}; {assigned} is assigned. A flash brings the two together.',
+    'Its disk holds {written}, flashed {time}; {assigned} is assigned. Flash the machine to write the assigned image.',
   'changed-image':
     'Its disk holds {written} as it was {time}; the image has changed in the catalog since. A flash writes the new one.',
   'other-disk':
@@ -230,11 +230,11 @@ function renderScript(context: CurrentContext, { machine, boot }: MachineView): 
 
 const DONE = [
   ['disk', 'Saved. Its next network boot starts its own disk.'],
-  ['undone', 'Undone: it is as it was before the edit, and nothing was armed by that.'],
+  ['undone', 'Undone. The machine has its former settings and is not armed.'],
   ['powered', 'Requested. The result appears here and among the events.'],
   ['bmc', 'Saved. Its state is being read.'],
   ['bmc-forgotten', 'The BMC was forgotten.'],
-  ['unpinned', 'The certificate was forgotten. The next one that the BMC shows is pinned.'],
+  ['unpinned', 'The certificate was forgotten. The next one from the BMC will be trusted.'],
   ['captured', 'The capture was ordered.'],
   ['uncaptured', 'The capture was cancelled.'],
 ] as const

@@ -82,7 +82,7 @@ function findMistake(
 ): string | null {
   if (wanted === null || !form.has('sure')) return null
   return isLater
-    ? 'More disks are being written by now. Look at the list, and type the number again.'
+    ? 'More disks are being written now. Check the list, and type the number again.'
     : `Type ${wanted} to continue.`
 }
 
@@ -104,7 +104,7 @@ function readStagger(form: URLSearchParams): number | null {
 /** `{names}`: machines whose disk is being written. */
 const WRITING = 'A disk is being written: {names}. Without power that disk does not boot.'
 
-const SHARED = 'At the same outlet, and without power as well: {names}.'
+const SHARED = 'These machines share the outlet and also lose power: {names}.'
 
 function judge(
   context: CurrentContext,
@@ -132,17 +132,17 @@ function judge(
 }
 
 export const POWER_ACTIONS = {
-  on: { title: 'Turn on', text: 'Those that are on stay on.' },
+  on: { title: 'Turn on', text: 'Machines that are on stay on.' },
   network: {
     title: 'Turn on from network',
-    text: 'Those that are on are not restarted: an event says so.',
+    text: 'Machines that are on are not restarted; an event is recorded.',
   },
   'network-restart': {
     title: 'Restart from network',
-    text: 'Also those that are on. What runs on them ends.',
+    text: 'Also machines that are on. Running systems are stopped.',
   },
-  restart: { title: 'Restart', text: 'What runs on them ends.' },
-  off: { title: 'Turn off', text: 'What runs on them ends.' },
+  restart: { title: 'Restart', text: 'Running systems are stopped.' },
+  off: { title: 'Turn off', text: 'Running systems are stopped.' },
   read: { title: 'Read state', text: 'Changes nothing.' },
 } as const
 
@@ -249,7 +249,7 @@ const summaryOf = ({ choice }: PowerChosen, verdicts: readonly PowerVerdict[]): 
 /** Nothing where that is at once. */
 function renderEnd(going: number, { stagger }: PowerChosen): Content {
   const seconds = Math.max(0, going - 1) * stagger
-  return seconds === 0 ? null : html`<p>The last one begins after ${renderSpan(seconds)}.</p>`
+  return seconds === 0 ? null : html`<p>The last one starts after ${renderSpan(seconds)}.</p>`
 }
 
 const listVerdicts = (verdicts: readonly PowerVerdict[]): Html =>

@@ -131,7 +131,7 @@ const renderUpload = (): Html =>
     id: 'boot-files',
     label: 'Kernel, initrd and squashfs',
     hint: fillHtml(
-      'Named as in a release: {name}. Add the {sums} file, and the others are checked against it.',
+      'Use the names of a release: {name}. If you add the {sums} file, the others are checked against it.',
       {
         name: html`<code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>`,
         sums: html`<code>.sha256</code>`,

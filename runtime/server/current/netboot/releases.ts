@@ -52,7 +52,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
       reach: 'shared',
       takes: 'json',
       doc: {
-        summary: 'Begins to fetch a release',
+        summary: 'Starts to fetch a release',
         body: renderSchema(ReleaseRequestSchema, 'input'),
         answers: { 202: { type: 'object' } },
         refuses: [409],
@@ -104,7 +104,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
 const FETCH_ERRORS = {
   site: 'Enter the address of the site, such as https://github.com.',
   repository: 'Enter the repository, such as owner/name.',
-  noTag: 'That is no tag. A tag looks like v1.2.3, or is latest.',
+  noTag: 'That is not a tag. Enter a tag such as v1.2.3, or latest.',
 } as const
 
 function formRoutes(

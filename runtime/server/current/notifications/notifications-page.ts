@@ -117,7 +117,7 @@ const renderRow = (context: CurrentContext, receiver: Receiver): Html =>
 function renderState(context: CurrentContext, { id, paused }: Receiver): Content {
   const { messages } = context.services.notify
   const time = (iso: string) => renderTime(iso, context.clock())
-  if (paused) return html`${badge('ready', '')} Paused: what happens meanwhile is not sent.`
+  if (paused) return html`${badge('ready', '')} Paused. Events are not sent until you resume.`
   const waiting = messages.findWaiting(id)
   if (waiting !== null && waiting.failure !== null) {
     const { queued_at: since, failure, next_at: next } = waiting
@@ -136,7 +136,7 @@ function renderLast({ state, failure }: Message, time: Content): Html {
   }
   const what =
     state === 'given-up'
-      ? html`Given up ${time}: ${failure}`
+      ? html`Failed ${time}: ${failure}`
       : html`Delivered ${time}, but not to everyone: ${failure}`
   return html`${badge('failed', '')} ${what}.`
 }
@@ -241,9 +241,9 @@ function renderLog(context: CurrentContext, { id }: Receiver): Html {
 
 const STATES: Readonly<Record<Message['state'], readonly [Tone, string]>> = {
   waiting: ['running', 'waiting'],
-  partly: ['running', 'some addresses wait'],
+  partly: ['running', 'waiting for some addresses'],
   delivered: ['done', 'delivered'],
-  'given-up': ['failed', 'given up'],
+  'given-up': ['failed', 'failed'],
 }
 
 function renderMessage(context: CurrentContext, message: Message): Html {
@@ -285,7 +285,7 @@ async function sendAgain(context: CurrentContext, form: URLSearchParams): Promis
   const queued = isOwn ? await sender.sendAgain(message.id) : null
   if (queued !== null) return goDone(context, receiver, 'again')
   return context.goBack(pathOfReceiver(receiver.id), {
-    error: 'That message is not kept any more.',
+    error: 'This message is no longer kept.',
   })
 }
 
@@ -297,7 +297,7 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
     section: SETTINGS,
     trail: trailTo(receiver),
     question: `Remove the receiver ${name}?`,
-    body: html`<p>What waits for it is not sent, and its deliveries are forgotten.</p>`,
+    body: html`<p>Waiting messages and the delivery log are deleted.</p>`,
     cancel: pathOfReceiver(id),
     button: 'Remove receiver',
   })

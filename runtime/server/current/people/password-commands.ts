@@ -55,7 +55,7 @@ export const changePassword: RunCommand<ProcessEnvironment> = async (environment
 function refuseConfigured(config: LineConfig): void {
   const origin = findPasswordOrigin(config)
   if (origin === null) return
-  throw new Fault('misuse', `the password is set by ${renderOrigin(origin)}: change it there`, {
+  throw new Fault('misuse', `the password is set by ${renderOrigin(origin)}. Change it there`, {
     hint: 'Or remove it there and run this command again.',
   })
 }

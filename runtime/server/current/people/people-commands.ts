@@ -104,7 +104,7 @@ const openAccounts = ({ state: { peopleStore, tokens, journal } }: Visit): Accou
 function readRole({ positionals: [, text = ''] }: Arguments): Role {
   const role = ROLES.find((each) => each === text)
   if (role !== undefined) return role
-  throw new Fault('misuse', `${text} is no role`, { hint: `There are ${ROLES.join(', ')}.` })
+  throw new Fault('misuse', `${text} is not a role`, { hint: `Use one of ${ROLES.join(', ')}.` })
 }
 
 function readLabels({ lists }: Arguments): readonly string[] | null {
@@ -115,8 +115,8 @@ function readLabels({ lists }: Arguments): readonly string[] | null {
 function findPerson({ state }: Visit, { positionals: [name = ''] }: Arguments): Person {
   const person = state.peopleStore.findByName(name.trim().toLowerCase())
   if (person !== null) return person
-  throw new Fault('not-found', `nobody here is called ${name}`, {
-    hint: 'flasher-web people list lists who there is.',
+  throw new Fault('not-found', `there is no person called ${name}`, {
+    hint: 'List all people with flasher-web people list.',
   })
 }
 
@@ -130,19 +130,20 @@ function print({ stdout }: ProcessEnvironment, given: Arguments, password: strin
 }
 
 const REFUSALS: Readonly<Record<PersonRefusal, string>> = {
-  'name-shape': 'is no name: use lowercase letters, digits and . _ - + @, at most 64 of them',
-  'name-reserved': 'has another meaning in events: use another name',
-  'name-taken': 'is in use already',
-  'too-many': `is one too many: there are ${MAX_PEOPLE} people already`,
+  'name-shape':
+    'is not a valid name. Use lowercase letters, digits and . _ - + @, at most 64 of them',
+  'name-reserved': 'is reserved. Use another name',
+  'name-taken': 'already exists',
+  'too-many': `cannot be added. There are already ${MAX_PEOPLE} people`,
   'too-short': 'needs a longer password',
   'too-long': 'needs a shorter password',
   'scope-label': 'needs a scope of labels as machines have them: letters, digits, spaces and . _ -',
   'scope-long': `needs a scope whose labels have at most ${MAX_SCOPE_CHARACTERS} characters together, with three more for each label`,
   'control-characters': 'needs a password without control characters',
   differs: 'was given two different passwords',
-  unknown: 'was removed meanwhile',
-  'of-provider': 'logs in with the provider, which knows the password and says the role',
-  'has-password': 'has a password here: remove them to keep them out',
+  unknown: 'was removed in the meantime',
+  'of-provider': 'logs in with the provider, which sets the password and role',
+  'has-password': 'has a password here. Remove this person to end the access',
 }
 
 function settle(changed: Result<Person, PersonRefusal>, name: string): Person {

@@ -155,7 +155,7 @@ function describeScope({ role, labels }: Person): string {
 /** Tokens work on while nobody is logged in, so they are named. */
 function describeTokens({ role }: Person, tokens: readonly string[]): string {
   const when =
-    role === null ? 'refused at the moment' : 'with that role also while nobody is logged in'
+    role === null ? 'refused at the moment' : 'valid with that role, also without a login'
   return `${tokens.join(', ')}, ${when}`
 }
 
@@ -321,7 +321,7 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
     trail: TRAIL,
     question: html`Remove <bdi>${name}</bdi>?`,
     body: html`<p>
-        ${'Their sessions end with their next request, and their tokens are revoked. Events and runs keep their name.'}
+        ${'Their sessions end at once, and their tokens are revoked. Events and runs keep their name.'}
       </p>
       ${provider === null ? null : html`<p>The provider can let them in again with their next login. Block them instead to keep them out.</p>`}`,
     cancel: pathOfPerson(id),
@@ -416,7 +416,7 @@ function renderNameless({ services }: CurrentContext): Html {
   const text =
     wanted === 'always'
       ? 'The administrator still logs in with the password alone.'
-      : 'Nobody logs in with the administrator password alone while somebody here administrates.'
+      : 'The administrator password is not accepted while a person here is an administrator.'
   const setting = html`<code>[people] nameless_login</code>`
   return html`<p class="small dim">${text} Change it under ${setting}.</p>`
 }

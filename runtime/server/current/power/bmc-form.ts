@@ -197,7 +197,7 @@ export function renderBmcForm(
       ${line('outlet', 'Shared outlet', 'Machines with the same outlet name are switched together.')}
       <div class="by-system">
         ${line('system', 'System', 'Redfish: only where a BMC has several.')}
-        ${line('http_boot', 'HTTP Boot URL', 'Redfish with UEFI: what it boots from the network, such as http://SERVER:8080/boot/ipxe.efi. Leave empty for PXE.', 'url')}
+        ${line('http_boot', 'HTTP Boot URL', 'For Redfish with UEFI: the boot file to load from the network, such as http://SERVER:8080/boot/ipxe.efi. Leave empty for PXE.', 'url')}
       </div>
       <button>Save</button>
     </form>

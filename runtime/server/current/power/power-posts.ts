@@ -187,7 +187,7 @@ const TITLES = {
 /** `{names}`: machines whose disk is being written. */
 const WRITING = 'A disk is being written: {names}. Without power that disk does not boot.'
 
-const SHARED = 'At the same outlet, and without power as well: {names}.'
+const SHARED = 'These machines share the outlet and also lose power: {names}.'
 
 /** Asked twice if a disk is being written. */
 function renderCutQuestion(context: CurrentContext, asked: CutQuestion): Html {
@@ -203,7 +203,7 @@ function renderCutQuestion(context: CurrentContext, asked: CutQuestion): Html {
       ? 'Cut the power while a disk is being written?'
       : fillHtml(TITLES[titleOf(choice)], { name }),
     body: html`${warn(WRITING, writing)}
-    ${isSecond ? null : html`<p>What runs on it ends at once, as if its plug were pulled.</p>`}
+    ${isSecond ? null : html`<p>The running system is cut off, as if you pulled the plug.</p>`}
     ${warn(SHARED, sharing)}`,
     command: renderCurlBlock(context, [callCut(asked)]),
     form: {
@@ -234,7 +234,7 @@ export const readRuns = (form: URLSearchParams): ReadonlySet<string> =>
 const BUTTONS = { off: 'Turn off', restart: 'Restart' } as const
 
 const buttonOf = ({ choice, isSecond }: CutQuestion): string =>
-  isSecond ? 'Cut the power nevertheless' : BUTTONS[choice === 'off' ? 'off' : 'restart']
+  isSecond ? 'Cut the power anyway' : BUTTONS[choice === 'off' ? 'off' : 'restart']
 
 const titleCut = (choice: PowerChoice, name: string): string =>
   fill(TITLES[titleOf(choice)], { name })

@@ -22,7 +22,7 @@ import type { Machine } from '#server/current/machines/rules/machine.ts'
 
 const BULK_BODY = PowerBodySchema.extend({
   macs: z.array(z.string().max(40)).max(LIMITS.bulkMachines).optional(),
-  q: z.string().max(1000).optional().describe('Instead of macs: all that this search finds'),
+  q: z.string().max(1000).optional().describe('Instead of macs: what this search finds'),
   dry_run: z.boolean().default(false).describe('Only report what would be done'),
   stagger: z
     .number()
@@ -63,7 +63,7 @@ export function powerRoutes(
       path: '/machines/:mac/power',
       access: 'read',
       doc: {
-        summary: 'How the power of a machine is reached, and its state as last seen',
+        summary: 'Power control of a machine, and its state as last seen',
         answers: { 200: renderSchema(PowerViewSchema, 'output') },
       },
       handle: (event) => json(showPower(control, site.findMachine(readMac(event)).mac)),
@@ -74,7 +74,7 @@ export function powerRoutes(
       access: 'power',
       takes: 'json',
       doc: {
-        summary: 'Turns a machine on or off, restarts it or reads its state; answers when it is so',
+        summary: 'Turns a machine on or off, restarts it or reads its state; answers when done',
         body: renderSchema(PowerBodySchema, 'input'),
         answers: { 200: renderSchema(PowerDoneSchema, 'output') },
         refuses: [409],
@@ -95,8 +95,7 @@ export function powerRoutes(
       reach: 'list',
       takes: 'json',
       doc: {
-        summary:
-          'Turns many machines on or off, one after the other; events say what became of each',
+        summary: 'Turns many machines on or off, one after the other; events record each result',
         body: renderSchema(BULK_BODY, 'input'),
         answers: { 200: renderSchema(BULK_ANSWER, 'output') },
       },
@@ -110,7 +109,7 @@ export function powerRoutes(
 /** Throws a 404 where none is set. */
 export function showPower(control: PowerControl, mac: Mac) {
   const view = control.view(mac)
-  if (view === null) throw refuse(404, `no way to the power of ${mac} is set`)
+  if (view === null) throw refuse(404, `no power control is set up for ${mac}`)
   return view
 }
 

@@ -33,7 +33,7 @@ const USERS = z.object({
 
 const LABEL_BODY = CredentialSchema.partial()
   .extend({ addresses: AddressesSchema.min(1).optional() })
-  .describe('What is left out stays')
+  .describe('Omitted fields keep their value')
 
 export const powerSettingRoutes = (
   site: Site<Machine>,
@@ -49,7 +49,7 @@ function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Rou
   const forget = async (event: H3Event, summaryOf: typeof forgetBmc): Promise<PowerNote> => {
     const mac = readMac(event)
     const summary = await summaryOf(control, mac)
-    if (summary === null) throw refuse(404, `no way to the power of ${mac} is set`)
+    if (summary === null) throw refuse(404, `no power control is set up for ${mac}`)
     return { mac, summary }
   }
   return [
@@ -59,7 +59,7 @@ function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Rou
       access: 'admin',
       takes: 'json',
       doc: {
-        summary: 'Says how the power of a machine is reached',
+        summary: 'Sets up power control of a machine',
         body: renderSchema(BmcUpsertSchema, 'input'),
         answers: { 200: renderSchema(PowerViewSchema, 'output') },
       },
@@ -70,13 +70,13 @@ function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Rou
         return json(showPower(control, mac))
       },
     },
-    removalRoute(site, path, 'Forgets how the power of a machine is reached', (event) =>
+    removalRoute(site, path, 'Removes power control of a machine', (event) =>
       forget(event, forgetBmc),
     ),
     removalRoute(
       site,
       `${path}/certificate`,
-      'Forgets the certificate of its BMC: the next one that it shows is pinned',
+      'Forgets the certificate of its BMC; the next one is trusted',
       (event) => forget(event, forgetCertificate),
     ),
   ]
@@ -95,7 +95,7 @@ export async function saveBmc(
 ): Promise<void> {
   await control.book.save(new Map([[mac, change]]))
   control.forget(mac)
-  const summary = `The power of ${mac} is reached by ${renderBmc(change.bmc)}`
+  const summary = `Power control of ${mac} was set to ${renderBmc(change.bmc)}`
   await recordPowerSetting(site, event, mac, summary)
 }
 
@@ -103,7 +103,7 @@ export async function saveBmc(
 export async function forgetBmc(control: PowerControl, mac: Mac): Promise<string | null> {
   if (!(await control.book.remove(mac))) return null
   control.forget(mac)
-  return `How the power of ${mac} is reached was forgotten`
+  return `Power control of ${mac} was removed`
 }
 
 export async function forgetCertificate({ book }: PowerControl, mac: Mac): Promise<string | null> {
@@ -122,7 +122,7 @@ function importRoute(site: Site<Machine>, { book, forget }: PowerControl): Route
     most: MAX_CSV_BYTES,
     doc: {
       summary:
-        'Takes a list of BMCs as CSV: mac, way, address, user, password, firmware, outlet, system',
+        'Imports a list of BMCs as CSV: mac, way, address, user, password, firmware, outlet, system',
       answers: { 200: { type: 'object' } },
       refuses: [422],
     },
@@ -159,25 +159,25 @@ function credentialRoutes(site: Site<Machine>, { book }: PowerControl): readonly
       path,
       access: 'admin',
       doc: {
-        summary: 'The users with which BMCs of a label, or of all machines, are opened',
+        summary: 'Shared BMC logins, for a label or for all machines',
         answers: { 200: renderSchema(USERS, 'output') },
       },
       handle: () => json(book.listUsers()),
     },
     credentialRoute(site, path, {
-      summary: 'Sets what opens the BMCs of all machines',
+      summary: 'Sets the shared BMC login of all machines',
       body: CredentialSchema,
       async save(_event, credential) {
         await book.saveForAll(credential)
         return 'The credentials for all BMCs were set'
       },
     }),
-    removalRoute(site, path, 'Forgets what opens the BMCs of all machines', async () => {
+    removalRoute(site, path, 'Removes the shared BMC login of all machines', async () => {
       await book.saveForAll(null)
       return { mac: null, summary: 'The credentials for all BMCs were removed' }
     }),
     credentialRoute(site, ofLabel, {
-      summary: 'Sets what opens the BMCs of machines with a label, and which addresses these have',
+      summary: 'Sets the shared BMC login of a label, and the addresses of its BMCs',
       body: LABEL_BODY,
       async save(event, sent) {
         const label = checked(LabelSchema, nameLabel(event), 'query')
@@ -189,7 +189,7 @@ function credentialRoutes(site: Site<Machine>, { book }: PowerControl): readonly
         return `The credentials for BMCs with the label ${label} were set`
       },
     }),
-    removalRoute(site, ofLabel, 'Forgets what opens the BMCs of a label', async (event) => {
+    removalRoute(site, ofLabel, 'Removes the shared BMC login of a label', async (event) => {
       const label = nameLabel(event)
       if (book.findForLabel(label) === null) throw refuse(404, 'this label has no credentials')
       await book.saveForLabel(label, null)
@@ -272,6 +272,6 @@ async function readText(bytes: AsyncIterable<Uint8Array>): Promise<string> {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
   } catch (thrown) {
-    throw refuse(422, `the list is no UTF-8 text: ${renderError(thrown)}`)
+    throw refuse(422, `the list is not UTF-8 text: ${renderError(thrown)}`)
   }
 }

@@ -62,7 +62,7 @@ export async function openPower({
     await state.presence?.share()
   })
   for (const [label, { length }] of Object.entries(book.listUsers().addresses)) {
-    if (length === 0) log.warn(`${NOWHERE} ${label}: it is sent nowhere. ${describeListing(label)}`)
+    if (length === 0) log.warn(`${NOWHERE} ${label}, so it is not sent. ${describeListing(label)}`)
   }
   const power = createPower({
     book,

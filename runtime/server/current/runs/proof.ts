@@ -69,7 +69,7 @@ export function proofRoutes(
       admit,
       most: MAX_CALL_BYTES,
       doc: {
-        summary: 'A system that was flashed says that it has booted; the answer says nothing',
+        summary: 'Called by a flashed system after its first boot; the answer is empty',
         body: { type: 'string' },
         answers: { 204: null },
         refuses: [429],
@@ -96,11 +96,11 @@ function renderProof({ mac, id, proof }: ProvedRun): PlainEvent {
     case 'booted':
       return { kind: 'machine.booted', summary: `${mac} booted its new system${after}`, details }
     case 'seen': {
-      const summary = `${mac} answered on the network${after}; nothing proves that its new system runs`
+      const summary = `${mac} answered on the network${after}, but it is not certain that its new system is running`
       return { kind: 'machine.boot_seen', summary, details }
     }
     case 'not-seen': {
-      const summary = `${mac} was flashed, and its new system was not seen: ${reason ?? ''}`
+      const summary = `${mac} was flashed, but its new system was not seen: ${reason ?? ''}`
       return { kind: 'machine.boot_not_seen', summary, details }
     }
     case 'failed': {

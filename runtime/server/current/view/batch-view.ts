@@ -101,10 +101,10 @@ export const ACTION_TEXTS = {
   power: {
     menu: 'Power…',
     title: 'Power',
-    before: { one: 'Ask the power of {count} machine', other: 'Ask the power of {count} machines' },
+    before: { one: 'Set the power of {count} machine', other: 'Set the power of {count} machines' },
     after: {
-      one: 'Asked the power of {count} machine',
-      other: 'Asked the power of {count} machines',
+      one: 'Set the power of {count} machine',
+      other: 'Set the power of {count} machines',
     },
   },
   lock: {
@@ -183,7 +183,7 @@ const BATCH_STATES = {
   paused: { one: '{count} paused', other: '{count} paused' },
   waiting: { one: '{count} not booted yet', other: '{count} not booted yet' },
   disarmed: { one: '{count} disarmed', other: '{count} disarmed' },
-  replaced: { one: '{count} given another order', other: '{count} given another order' },
+  replaced: { one: '{count} changed since', other: '{count} changed since' },
   refused: { one: '{count} skipped', other: '{count} skipped' },
   undone: { one: '{count} undone', other: '{count} undone' },
   done: { one: '{count} done', other: '{count} done' },

@@ -65,7 +65,7 @@ async function takeOver(
     })),
   )
   const left = former.length - found.length
-  const summary = `${found.length} machines of the deployed server were taken over, ${left} could not be read`
+  const summary = `${found.length} machines of the previous server were imported, ${left} could not be read`
   log.warn(summary)
   await journal.record({ ...SYSTEM_EVENT, kind: 'system.state.taken_over', summary })
   if (disarmed.length === 0) return

@@ -156,7 +156,7 @@ async function fetchRelease(context: EarlierContext, form: URLSearchParams): Pro
   const given = form.get('tag')?.trim() || config.current().boot.release_tag
   const tag = ReleaseTagSchema.safeParse(given)
   if (!tag.success) {
-    const [error, typed] = ['A tag is like v1.2.3, or latest.', { tag: given }]
+    const [error, typed] = ['Enter a tag such as v1.2.3, or latest.', { tag: given }]
     return context.goBack(PATH, { error, typed, errors: { tag: error }, anchor: 'tag' })
   }
   const obstacle = releases.obstacle()

@@ -59,7 +59,7 @@ async function find({ services }: EarlierContext, form: URLSearchParams) {
 }
 
 const goBackGone = (context: EarlierContext): Answer =>
-  context.goBack(LIST, { error: 'There is no image of this name any more.' })
+  context.goBack(LIST, { error: 'This image was removed.' })
 
 async function ask(
   context: EarlierContext,

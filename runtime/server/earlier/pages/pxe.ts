@@ -26,7 +26,7 @@ export const PXE_PAGES = [
       kind: 'netboot.pxe.deactivated',
       summary: 'PXE proxy-DHCP was deactivated',
       details: null,
-      failed: 'PXE was not deactivated: {reason}',
+      failed: 'PXE is still active: {reason}',
     })
   }),
 ]
@@ -137,14 +137,14 @@ function findObstacle({ services: { config } }: EarlierContext): string | null {
   }
   return certificate === ''
     ? null
-    : 'This server speaks HTTPS, but machines fetch their first script by HTTP.'
+    : 'This server uses HTTPS, but machines fetch their first script by HTTP.'
 }
 
 interface SaidEvent {
   readonly kind: string
   readonly summary: string
   readonly details: Readonly<Record<string, unknown>> | null
-  readonly failed: 'PXE was not activated: {reason}' | 'PXE was not deactivated: {reason}'
+  readonly failed: 'PXE was not activated: {reason}' | 'PXE is still active: {reason}'
 }
 
 async function answer(

@@ -51,15 +51,15 @@ function decideRule(machine: Machine): BootRuleName {
 const LIVE: readonly BootRuleName[] = ['flash', 'wizard', 'held-back']
 
 const REASONS: Readonly<Record<OfferRule, string>> = {
-  local: 'Its policy is to boot its own disk.',
-  'no-image': 'Its policy is to be flashed, but no image is assigned.',
+  local: 'It is set to boot its own disk.',
+  'no-image': 'It is set to be flashed, but no image is assigned.',
   'other-arch': 'There is no live system for its processor.',
-  flash: 'Its policy is to be flashed at every network boot.',
+  flash: 'It is set to be flashed at every network boot.',
   disarmed:
-    'An older state of the server was restored, which arms no machine: it is flashed once an operator orders it again.',
+    'Disarmed, as an older state of the server was restored. Save the policy again to flash it.',
   'held-back':
-    'A flash of it began and never reported its end, and an older state of the server was restored since: the disk may be half written.',
-  wizard: 'Its policy is to ask the person in front of it.',
+    'A flash never reported its end, and an older state of the server was restored since. The disk may be half written.',
+  wizard: 'It is set to ask at the machine.',
 }
 
 function decide(rule: OfferRule, machine: Machine, surroundings: BootSurroundings): BootDecision {
@@ -119,10 +119,10 @@ export function decidePlan(machine: Machine) {
   return { ...flat, plan: flat }
 }
 
-const NO_DISK = 'This server names no disk: choose one.'
+const NO_DISK = 'The server names no disk. Choose one.'
 
 const HELD_BACK =
-  'A flash of this machine never reported its end, and an older state of the server was restored since: its disk may be half written.'
+  'A flash of this machine never reported its end, and an older state of the server was restored since. Its disk may be half written.'
 
 const PLANS = {
   local: { mode: 'exit' },

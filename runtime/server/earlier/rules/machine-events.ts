@@ -15,7 +15,7 @@ export const describeScript = (
   { rule, reason, decision: { kind } }: BootRuling,
 ): MachineEvent => ({
   kind: 'netboot.pxe.offered',
-  summary: `${mac} is sent to ${kind === 'to-disk' ? 'its own disk' : 'the live system'}: ${reason}`,
+  summary: `${mac} was sent to ${kind === 'to-disk' ? 'its own disk' : 'the live system'}: ${reason}`,
   details: { boot_policy, offer: kind, rule },
 })
 

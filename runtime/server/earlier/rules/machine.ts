@@ -272,9 +272,9 @@ export const parseDeployedRow = (row: Readonly<Record<string, unknown>>): Machin
 export const NoParameters = z.strictObject({}).nullish()
 
 export const POLICY_PASTS: Readonly<Record<BootPolicy, string>> = {
-  local: 'boots its own disk from now on',
-  flash: 'is flashed at its next network boot',
-  tui: 'asks the person in front of it from now on',
+  local: 'was set to boot its own disk',
+  flash: 'was set to be flashed at every network boot',
+  tui: 'was set to ask at the machine',
 }
 
 /** The same policy again begins a new cycle. */

@@ -29,7 +29,7 @@ export type ServerCommandName = 'serve'
 export const SERVER_LINE: CommandLine = {
   program: 'flasher-web',
   summary: 'the machine server of the earlier release line',
-  about: ['Network-boots machines and has them flash images from a folder of this host.'],
+  about: ['Boots machines over the network and flashes images from a folder of this host.'],
   commands: [SERVE, TEXTS.completion, TEXTS.manual],
   exitCodes: listExitCodes('server'),
   environment: [
@@ -49,9 +49,9 @@ export const SERVER_LINE: CommandLine = {
 
 const ACTIVATE = {
   words: ['activate'],
-  summary: 'have dnsmasq answer network boots on one interface',
+  summary: 'let dnsmasq answer network boots on one interface',
   about: [
-    'Writes /etc/dnsmasq.d/flasher-pxe-active.conf, has dnsmasq test it, and restarts dnsmasq. If that fails, the file of before is put back.',
+    'Writes /etc/dnsmasq.d/flasher-pxe-active.conf, has dnsmasq test it, and restarts dnsmasq. If that fails, the previous file is restored.',
   ],
   positionals: [
     { value: { name: 'INTERFACE', completes: 'nothing' }, help: 'an interface of this host' },
@@ -92,11 +92,11 @@ export type PxeHelperCommandName = 'activate' | 'deactivate'
 export const PXE_HELPER_LINE: CommandLine = {
   program: 'flasher-web-activate-pxe',
   summary: 'the privileged helper of flasher-web for PXE proxy-DHCP',
-  about: ['flasher-web runs it by sudo; it checks everything that it is given. It needs root.'],
+  about: ['flasher-web runs it by sudo; it validates its arguments. It requires root.'],
   commands: [ACTIVATE, DEACTIVATE, HELPER_TEXTS.completion, HELPER_TEXTS.manual],
   exitCodes: [
     ['0', 'success'],
-    ['1', 'failure: it is not run as root, or dnsmasq refused; nothing has changed'],
+    ['1', 'failure: not root, or dnsmasq refused; nothing was changed'],
     ['2', 'misuse: wrong arguments, interface, subnet or port'],
   ],
   environment: [],

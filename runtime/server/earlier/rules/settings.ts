@@ -156,7 +156,7 @@ export const SETTINGS = {
 } as const satisfies SettingsTable
 
 const SYSTEM_PASSWORD =
-  'not of the earlier line, whose password is that of the user who runs the server; passwd sets it'
+  'not available in the earlier line, which uses the password of the user who runs the server; change it with passwd'
 
 /** Sections for the cache and the current line's server. */
 const OF_OTHERS: KnownElsewhere = {

@@ -57,7 +57,7 @@ function decideTrouble(machine: Machine): StateView | null {
     return {
       state: 'needs-you',
       is: 'The disk may be half written: its last flash reported no end, and a backup of the server was restored since.',
-      next: 'Its next network boot asks the person at the machine. Save its policy again once you know what is on the disk.',
+      next: 'Its next network boot asks the person at the machine. Save its policy again once you have checked the disk.',
     }
   // A newer offer of a flash replaces the failure.
   if (failure !== null && !(offered_at !== null && offered_at > failure.at)) {

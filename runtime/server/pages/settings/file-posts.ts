@@ -48,7 +48,7 @@ export function checkFields(form: URLSearchParams, known: readonly string[]): vo
   const stray = [...form.keys()].find((field) => field !== SEARCH_FIELD && !known.includes(field))
   if (stray !== undefined) throw refuse(422, `the form has no field ${stray.slice(0, 40)}`)
   if ([...form.keys()].every((field) => field === SEARCH_FIELD))
-    throw refuse(422, 'the form holds nothing to save')
+    throw refuse(422, 'the form has nothing to save')
 }
 
 /** `Must be a whole number from 1 to 65535, not "x".` */
@@ -290,7 +290,7 @@ type Why = RefusedEdits extends ReadonlyMap<string, infer Each> ? Each : never
 
 const describeRefusal = (why: Why): string =>
   why.why === 'stale'
-    ? `Changed meanwhile, to: ${why.present || 'the default'}. Save again to replace that.`
+    ? `Changed in the meantime to: ${why.present || 'the default'}. Save again to replace that.`
     : renderEditRefusal(why)
 
 const failedFor = (

@@ -190,8 +190,8 @@ function fillLock(row: ShownSetting, lock: Lock): Content {
     case 'read-only': {
       const paths = html`<code>${lock.paths.join(', ')}</code>`
       return row.origin.by === 'file'
-        ? html`Locked: set in ${paths}, which the server may not write. Change it there.`
-        : html`${fillHtml(lock.paths.length === 0 ? 'Locked: no configuration file is read.' : 'Locked: the server may write none of its configuration files ({paths}).', { paths })}
+        ? html`Locked: set in ${paths}, which the server cannot write. Change it there.`
+        : html`${fillHtml(lock.paths.length === 0 ? 'Locked: no configuration file is read.' : 'Locked: the server cannot write its configuration files ({paths}).', { paths })}
           ${sourceOf(row)}`
     }
   }

@@ -26,7 +26,7 @@ export const PowerBodySchema = z.strictObject({
     .enum(BOOT_DEVICES)
     .nullable()
     .default(null)
-    .describe('What the machine boots from, this once, where it is turned on'),
+    .describe('What the machine boots from once when it is turned on'),
   url: z
     .url({ protocol: /^https?$/ })
     .max(2000)
@@ -136,14 +136,14 @@ export function refusePower(
   if (even_while_writing || writing.length === 0) return null
   const [first] = writing
   const who = writing.length === 1 && first === mac ? mac : writing.join(', ')
-  return `A disk of ${who} is being written. Send even_while_writing to cut the power nevertheless.`
+  return `A disk of ${who} is being written. Send even_while_writing to cut the power anyway.`
 }
 
 /** Null: no disk began to be written since the request. */
 export const refuseLater = (writing: readonly string[]): string | null =>
   writing.length === 0
     ? null
-    : `A disk of ${writing.join(', ')} began to be written after that was asked. Ask again to cut it off.`
+    : `A disk of ${writing.join(', ')} is now being written. Repeat the request to cut the power anyway.`
 
 /** Once; a BMC with an address for HTTP Boot uses that as the network. */
 export function chooseBoot(
@@ -187,7 +187,7 @@ export function renderPowerEvent(
     }
   }
   if (action === 'read') return null
-  const doubt = done.value.confirmed ? '' : ', as far as that can be known'
+  const doubt = done.value.confirmed ? '' : ', but this cannot be verified'
   return {
     kind: `machine.power.${action}`,
     summary: `${mac} ${PAST[action]}${doubt}`,

@@ -40,6 +40,6 @@ export function createEditBounds<M>(
 }
 
 const A_SCOPE = 'is the scope of people'
-const A_SECRET = 'has the password of BMCs'
+const A_SECRET = 'has a password for BMCs'
 const fixed = (label: string, why: string): string =>
-  `The label ${label} ${why}: only an administrator gives it to a machine or takes it away.`
+  `The label ${label} ${why}. Only an administrator can add or remove it.`

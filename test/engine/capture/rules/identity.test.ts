@@ -12,7 +12,7 @@ test('only what is known to hold no system needs no generalizing', () => {
   assert.is(decideGeneralizing('vfat', 'it was not unmounted cleanly'), null)
   assert.is(decideGeneralizing('swap', null), null)
   assert.is(decideGeneralizing('ext4', null), null)
-  assert.match(decideGeneralizing(null, null) ?? '', 'contents are not known')
+  assert.match(decideGeneralizing(null, null) ?? '', 'unknown contents')
   assert.is(decideGeneralizing('ext4', 'its map is wrong'), 'its map is wrong')
   assert.is(decideGeneralizing('swap', 'a table lies there'), 'a table lies there')
 })

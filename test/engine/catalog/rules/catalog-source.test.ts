@@ -66,7 +66,7 @@ test('a bad entry is left out by line and name, and the others stay', () => {
     [2, 8, 11, 14, 16, 19],
   )
   const words = [
-    /^file: a file of this machine/,
+    /^file: only a catalog on this machine/,
     /^ftp: its source is no/,
     /^path: its source is no/,
   ]

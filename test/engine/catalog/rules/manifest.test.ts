@@ -161,7 +161,7 @@ test('one bad image spoils none of the others, and is reported with its line', (
   )
   assert.equal(parsed.value.flaws.map(renderFlaw), [
     'line 5: entry 2: has no name of 1 to 512 characters',
-    'line 7: good is listed before',
+    'line 7: good is listed twice',
     'line 10: bad digest: sha256 is not 64 hexadecimal digits',
   ])
 })

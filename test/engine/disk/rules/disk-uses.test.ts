@@ -230,8 +230,8 @@ test('loops on devices, three high', () => {
   const backings = { '/dev/loop0': { kind: 'device', dev: '7:0' } } as const
   assert.equal(usesOf(seen(SERVER, { blocks, tables }, backings), 'sdc'), [
     '/dev/loop1 is mounted on /mnt',
-    '/dev/sdc is the backing of /dev/loop0',
-    '/dev/loop0 is the backing of /dev/loop1',
+    '/dev/sdc is used by /dev/loop0',
+    '/dev/loop0 is used by /dev/loop1',
   ])
 })
 

@@ -75,7 +75,7 @@ const uses: readonly (readonly [DiskUse, string])[] = [
     { kind: 'btrfs', device, uuid: 'f00d' },
     '/dev/sda1 belongs to the mounted btrfs file system f00d',
   ],
-  [{ kind: 'loop', device, loop: '/dev/loop0' }, '/dev/sda1 is the backing of /dev/loop0'],
+  [{ kind: 'loop', device, loop: '/dev/loop0' }, '/dev/sda1 is used by /dev/loop0'],
   [{ kind: 'running-system', device }, '/dev/sda1 holds the running system'],
   [{ kind: 'holds-image', device }, '/dev/sda1 holds the image'],
 ]

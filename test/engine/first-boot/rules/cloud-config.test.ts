@@ -66,7 +66,7 @@ test('is refused where a file of ours would not help', () => {
     decide({}, { hasTrustMark: true }),
   ].map((decided) => (decided.ok ? '' : decided.refusal))
   const words = [
-    /user-data of its own/,
+    /already has user-data/,
     /datasource_list/,
     /source Ec2/,
     /switches/,

@@ -51,7 +51,7 @@ test('what would take the place of the call is named, and stays as it is', () =>
   ]
   for (const row of rows) {
     const made = render(row)
-    assert.match(findCallObstacle(made) ?? '', 'of its own', JSON.stringify(row))
+    assert.match(findCallObstacle(made) ?? '', 'already has a', JSON.stringify(row))
     assert.equal(addProofCall(made, URL), made)
   }
   assert.is(findCallObstacle(render({ hostname: 'web' })), null)

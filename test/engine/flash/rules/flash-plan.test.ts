@@ -72,7 +72,7 @@ const held: DiskUse = { kind: 'holder', device: '/dev/sdb3', holder: '/dev/dm-1'
 const swap: DiskUse = { kind: 'swap', device: '/dev/sdb4' }
 
 const NOT_RECOGNISED =
-  'image format not recognised: notes.txt (supported: .qcow2, .img, .img.zst, .img.xz, .img.gz, .img.bz2; --format says what another is)'
+  'image format not recognised: notes.txt (supported: .qcow2, .img, .img.zst, .img.xz, .img.gz, .img.bz2; for other names use --format)'
 const MOUNTED = 'target has mounted partitions: /mnt/a, /b (seen by process 12)'
 const IN_USE =
   'target is in use: /dev/sdb3 is in use by /dev/dm-1 (encrypted), /dev/sdb4 is swap space in use'
@@ -161,7 +161,7 @@ test('--allow-partition allows that, and nothing else', () => {
 test('a size known only from the last bytes of a gzip file comes with a hint that the file may be cut off', () => {
   const virtual = { kind: 'at-least', bytes: 9 * MIB } as const
   assert.equal(messages({ ...IMAGE, format: 'img.gz', virtual }, target()), [
-    `image (${9 * MIB} bytes) is larger than target (${8 * MIB} bytes); its last bytes say that it needs so much: it may be cut off, compare its checksum`,
+    `image (${9 * MIB} bytes) is larger than target (${8 * MIB} bytes); its last bytes give this size, so it may be cut off; compare its checksum`,
   ])
 })
 
@@ -202,13 +202,13 @@ const identity = (more: Partial<TargetDevice['identity']>) => ({
 })
 const races: readonly (readonly [string, TargetFacts, string | null])[] = [
   ['nothing', target(), null],
-  ['gone', { path: PATH, exists: false, device: null }, `${PATH} is gone`],
+  ['gone', { path: PATH, exists: false, device: null }, `${PATH} was removed`],
   [
     'no block device',
     { path: PATH, exists: true, device: null },
     `${PATH} is no longer a block device`,
   ],
-  ['the link moved', target({ node: '/dev/sdc' }), `${PATH} now leads to /dev/sdc`],
+  ['the link moved', target({ node: '/dev/sdc' }), `${PATH} now points to /dev/sdc`],
   ['serial', target(identity({ serial: 'S2' })), `${PATH} is another disk now`],
   ['wwn', target(identity({ wwn: 'w2' })), `${PATH} is another disk now`],
   ['size', target(identity({ sizeBytes: 9 * MIB })), `${PATH} is another disk now`],

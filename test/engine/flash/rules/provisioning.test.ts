@@ -83,12 +83,12 @@ provisioning('gives the largest volume to a workflow, the first of equals', () =
 
 provisioning('tells what was looked at in words that move no cursor', () => {
   const looks = [
-    { node: '/dev/sda1', type: null, sizeBytes: 1_500_000, why: 'nothing in it that is known' },
+    { node: '/dev/sda1', type: null, sizeBytes: 1_500_000, why: 'unknown contents' },
     { node: '/dev/sda2', type: 'ext4', sizeBytes: 12, why: 'bad \u001b[2J' },
   ]
   assert.is(
     renderExaminations(looks),
-    '\n  /dev/sda1 (no file system, 1.50 MB): nothing in it that is known\n  /dev/sda2 (ext4, 12 B): bad \\x1b[2J',
+    '\n  /dev/sda1 (no file system, 1.50 MB): unknown contents\n  /dev/sda2 (ext4, 12 B): bad \\x1b[2J',
   )
 })
 
@@ -243,7 +243,7 @@ groups(
       /also one of this machine \(on \/dev\/sda2/,
     )
     assert.match(why(ours, [row('/dev/sda2', 'renamed', 'u1')]), /must not be touched/)
-    assert.match(why([row('/dev/sdb2', 'vg', 'u1', 1)], []), /also lies on other disks/)
+    assert.match(why([row('/dev/sdb2', 'vg', 'u1', 1)], []), /is also on other disks/)
     assert.match(why([...ours, row('/dev/sdb3', 'vg', 'u2')], []), /two volume groups/)
     assert.match(why([row('/dev/sdb2', '--all', 'u1')], []), /does not allow/)
   },

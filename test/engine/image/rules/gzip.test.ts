@@ -56,7 +56,7 @@ test('metadata behind the data is passed by, where its sizes lead to it', () => 
 
 test('what cannot be gzip is refused', () => {
   const file = gzip(CONTENT)
-  const end = 'its end is not that of gzip data: it is cut off, or something follows'
+  const end = 'its end is not valid gzip: it is cut off, or other data follows'
   const header = 'its gzip header asks for something that is not known'
   assert.is(wordsOf(file.subarray(0, 19)), end)
   assert.is(wordsOf(file.subarray(0, 5)), end)

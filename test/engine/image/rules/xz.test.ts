@@ -73,7 +73,7 @@ test('an index larger than we hold is not read', () => {
 })
 
 const cutOff = (bytes: number) =>
-  `its end is not that of xz data: it is cut off after ${bytes} bytes, or something follows`
+  `its end is not valid xz: it is cut off after ${bytes} bytes, or other data follows`
 
 test('what is wrong is said with its place', () => {
   for (const bytes of [12, 20, 24, 1000, 5001, BLOCKS.length - 4, BLOCKS.length - 1]) {

@@ -108,15 +108,15 @@ test('what cannot be read is refused by name', () => {
     [frame('e0ffffffffffffffff'), 'the zstd frame at byte 0 claims more than 8 PiB'],
     [
       Buffer.from('27b52ffd00', 'hex'),
-      'written by zstd 0.7, whose format is no longer read: recompress it',
+      'written by zstd 0.7, whose format is no longer supported; recompress it',
     ],
     [
       Buffer.from('22b52ffd00', 'hex'),
-      'written by zstd 0.2, whose format is no longer read: recompress it',
+      'written by zstd 0.2, whose format is no longer supported; recompress it',
     ],
     [
       Buffer.from('fd2fb51e00', 'hex'),
-      'written by zstd 0.1, whose format is no longer read: recompress it',
+      'written by zstd 0.1, whose format is no longer supported; recompress it',
     ],
     [Buffer.from('not zstd'), 'no zstd data at byte 0'],
     [Buffer.from('no'), 'no zstd data at byte 0'],

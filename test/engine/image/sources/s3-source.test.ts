@@ -62,10 +62,10 @@ test('what speaks against it is a sentence', async () => {
   bucket.objects.set('disk.img', BYTES)
   const { env } = bucket
   const rows = [
-    ['disk.img', { ...env, AWS_SECRET_ACCESS_KEY: 'wrong' }, 'lab', /the secret key is not the one of the access key/, /AWS_SECRET_ACCESS_KEY/],
+    ['disk.img', { ...env, AWS_SECRET_ACCESS_KEY: 'wrong' }, 'lab', /the secret key does not belong to the access key/, /AWS_SECRET_ACCESS_KEY/],
     ['disk.img', { ...env, AWS_ACCESS_KEY_ID: 'other' }, 'lab', /the access key is unknown/, /access_key/],
     ['disk.img', { AWS_ENDPOINT_URL: bucket.origin }, 'lab', /access denied/, /The bucket is not public/],
-    ['other.img', env, 'lab', /the bucket has no such object/, /upper and lower case differ/],
+    ['other.img', env, 'lab', /the bucket has no such object/, /case-sensitive/],
     ['disk.img', env, 'lab2', /there is no such bucket/, /endpoint/],
   ] as const // prettier-ignore
   for (const [key, given, name, reason, hint] of rows) {

@@ -223,8 +223,8 @@ test('bytes after the end of an answer hurt nobody', async () => {
 
 test('without ranges or a version it cannot go on, and says so', async () => {
   for (const [behaviour, words] of [
-    [{ ranges: false }, /cannot go on \(the server sends no parts\) at byte \d+ of 1000003$/],
-    [{ etag: null }, /cannot go on \(the server names no version of the file\) at byte \d+ of/],
+    [{ ranges: false }, /cannot resume \(the server sends no parts\) at byte \d+ of 1000003$/],
+    [{ etag: null }, /cannot go on \(the server sends no version of the file\) at byte \d+ of/],
   ] as const) {
     const { fault, seen } = await broken(
       behave((n) => (n < 1000 ? { ...behaviour, cutAfter: 300_000 } : behaviour)),
@@ -249,7 +249,7 @@ test('trusts the authorities of FLASHER_CA_FILE, and no unknown one', async () =
   const url = `${server.origin}/x.img`
   const fault = await faultOf(() => sourcesWith({}).open(url))
   assert.is(fault.code, 'input-missing')
-  assert.match(fault.message, /\(the certificate comes from an unknown authority\)$/)
+  assert.match(fault.message, /\(the certificate was issued by an unknown authority\)$/)
   assert.match(fault.hint ?? '', /FLASHER_CA_FILE/)
   await using source = await sourcesWith({ FLASHER_CA_FILE: caFile }).open(url)
   assert.ok(BYTES.equals(await collect(source.stream())))

@@ -189,7 +189,7 @@ test('says of an oras:// reference what is wrong with it', async () => {
   const fault = await faultOf(() => sources.open('oras://registry.test/a/b'))
   assert.is(
     fault.message,
-    'malformed: it wants one :tag or one @sha256:<64 digits>: oras://registry.test/a/b',
+    'malformed: it must have one :tag or one @sha256:<64 digits>: oras://registry.test/a/b',
   )
 })
 
@@ -364,7 +364,7 @@ test('gives up on a server that never answers', async () => {
   await using server = await startHostileServer(() => {})
   const hasty = createSources({ env: {}, stallMs: 40 })
   const fault = await faultOf(() => hasty.open(`${server.origin}/x.img`))
-  assert.match(fault.message, /\(no byte for 0\.04 s\)$/)
+  assert.match(fault.message, /\(no data for 0\.04 s\)$/)
   assert.ok(await server.isQuiet())
 })
 

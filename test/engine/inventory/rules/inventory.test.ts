@@ -79,7 +79,7 @@ test('any transport, any text within its bounds', () => {
   }
 })
 
-test('what our own clients add is dropped where it is not as it must be, never refused', () => {
+test('what our own clients add is dropped where it is invalid, never refused', () => {
   const [disk] = disksOf({ path: 'a', wwn: 5, by_path: 'x'.repeat(200), size_bytes: -1 })
   assert.equal([disk?.wwn, disk?.by_path, disk?.size_bytes], [null, null, null])
 })

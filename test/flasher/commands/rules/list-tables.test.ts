@@ -57,6 +57,10 @@ test("the specification's columns in their order, then what uses the disk", () =
       .replace(/ {9}this.*/, ''),
   )
 })
+test('a virtio disk is called one', () => {
+  const virtio = renderDiskCells({ ...DISK, vendor: '0x1af4', model: null }, false)
+  assert.equal([virtio.vendor, virtio.model], [null, 'virtio disk'])
+})
 test('sizes are in bytes where that is asked for', () => {
   assert.match(linesOf(true, null)[2] ?? '', /^\/dev\/nvme0n1 {2}500107862016 {2}nvme/)
   const image = { name: 'a.img', path: '/a.img', format: 'img', size_bytes: 8_388_608 } as const

@@ -114,7 +114,7 @@ test('in words: the very disk and image, and nothing that controls the terminal'
       'Image    img/raw.img: img, 1.05 MB',
       `Target   /dev/sdb: ATA Samsung${String.raw`\x1b[2J`} SSD, serial S5GX, 500 GB, sata`,
       'Checks   no checksum available, everything written is read back',
-      "Clears   the disk's last MiB behind the image, with what an old RAID, ZFS or LVM left there",
+      'Clears   the last MiB of the disk, with remains of an old RAID, ZFS or LVM',
       '',
     ].join('\n'),
   )

@@ -94,19 +94,19 @@ test('files of the provisioning are fetched from the server, only one of them mu
 })
 
 test('the disk rule: exactly one that can be written and is not removable', () => {
-  const system = offer('/dev/sdb', 'holds this system')
+  const system = offer('/dev/sdb', 'this system runs from it')
   const stick = offer('/dev/sdc', null, true)
   assert.equal(findTarget([system, offer('/dev/sda'), stick]), { ok: true, value: '/dev/sda' })
   assert.equal(findTarget([]), { ok: false, refusal: 'This machine has no disk.' })
   assert.equal(findTarget([system, stick]), {
     ok: false,
     refusal:
-      'No disk can be flashed without being asked for: /dev/sdb (holds this system); /dev/sdc (removable).',
+      'No disk can be flashed without a confirmation: /dev/sdb (this system runs from it); /dev/sdc (removable).',
   })
   const words = 'ATA SSD, serial S5GX, 500 GB, sata'
   assert.equal(findTarget([offer('/dev/sda'), offer('/dev/sdd')]), {
     ok: false,
-    refusal: `2 disks can be flashed, choose one: /dev/sda (${words}); /dev/sdd (${words}).`,
+    refusal: `2 disks can be flashed. Choose one: /dev/sda (${words}); /dev/sdd (${words}).`,
   })
 })
 

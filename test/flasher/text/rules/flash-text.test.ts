@@ -22,7 +22,7 @@ test('what is under way: what an event begins, or what went on before it', () =>
   const rows: readonly (readonly [FlashEvent, string])[] = [
     [{ event: 'started', total_bytes: null }, 'preparing the disk ...'],
     [{ ...write, bytes_written: 9 }, 'before'],
-    [{ event: 'synced' }, 'the kernel reads the new partitions ...'],
+    [{ event: 'synced' }, 'loading the new partition table ...'],
     [{ event: 'done' }, 'before'],
   ]
   for (const [event, phase] of rows) {
@@ -47,12 +47,15 @@ test('why all is written where only what differs should be', () => {
   assert.is(renderPhase({ ...first, delta: 'compared' }, null), 'writing what differs')
   assert.match(
     renderPhase({ ...first, delta: 'mostly-different' }, null),
-    /whole image, as the disk holds something else/,
+    /whole image, as the disk differs too much/,
   )
   assert.is(renderWhole({}), null)
   assert.is(renderWhole({ delta: 'compared' }), null)
-  assert.match(renderWhole({ delta: 'no-index' }) ?? '', /All of it was written: .*no index/)
-  assert.match(renderWhole({ delta: 'untrusted' }) ?? '', /digest of the image's index/)
+  assert.match(
+    renderWhole({ delta: 'no-index' }) ?? '',
+    /whole image was written, because it has no index/,
+  )
+  assert.match(renderWhole({ delta: 'untrusted' }) ?? '', /digest of its index/)
 })
 
 test.run()

@@ -147,7 +147,7 @@ test('whatever is pressed, nothing is chosen on a screen that comes before the c
   )
 })
 test('what became of the boot entry stays on the screen after the flash, and no longer', () => {
-  const bootEntry = 'UEFI: the firmware boots it once, next (Boot0003).'
+  const bootEntry = 'UEFI: the firmware boots it once, on the next boot (Boot0003).'
   const failed = go([...WAY, { step: 'ended', end: FAILED, notice: null, bootEntry }])
   assert.ok(typeof failed !== 'string')
   assert.is(failed.bootEntry, bootEntry)
@@ -361,7 +361,7 @@ test('a disk that cannot be chosen says why, the most telling reason first', () 
   const empty = { serial: null, wwn: null, sizeBytes: 0, diskseq: null }
   const rows: readonly (readonly [SurveyedDisk, ImageFacts | null, string | null])[] = [
     [diskWith([]), null, null],
-    [diskWith([mounted, system]), null, 'holds this system'],
+    [diskWith([mounted, system]), null, 'this system runs from it'],
     [diskWith([mounted, { ...mounted, at: '/boot' }]), null, 'mounted on /, /boot'],
     [diskWith([swap]), null, '/dev/sda3 is swap space in use'],
     [diskWith([], { readonly: true }), null, 'read-only'],
@@ -369,10 +369,10 @@ test('a disk that cannot be chosen says why, the most telling reason first', () 
     [
       diskWith([]),
       { ...OFFERED, format: 'img.gz', virtual: { kind: 'at-least', bytes: 600e9 } },
-      'too small: its last bytes say that the image needs 600 GB; cut off? compare its checksum',
+      'too small: the image seems to need 600 GB, or is cut off; compare its checksum',
     ],
     [diskWith([], { readonly: true }), OFFERED, 'read-only, too small: the image needs 600 GB'],
-    [diskWith([], { identity: empty }), null, 'no medium in it'],
+    [diskWith([], { identity: empty }), null, 'no medium inserted'],
     // What is wrong with the image is said of the image.
     [diskWith([]), { ...OFFERED, format: null, virtual: { kind: 'unknown' } }, null],
   ]

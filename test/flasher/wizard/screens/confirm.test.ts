@@ -18,6 +18,7 @@ const identity = {
 const WORDS = 'Samsung SSD 980 PRO 1TB, serial S5GXNX0R123456, 1.00 TB, nvme'
 const state: WizardState = {
   screen: 'confirm',
+  skipsCatalog: false,
   source: 'http://lab:8080/catalog.toml',
   image: {
     name: 'debian-13-genericcloud-amd64-daily.img.zst',

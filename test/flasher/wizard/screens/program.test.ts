@@ -124,7 +124,8 @@ test('whatever the size, the frame fits, and the image root, the reason and the 
       const { lines, cursor } = question.frame(UNTOUCHED, { columns, rows })
       assert.ok(lines.length <= rows, `${lines.length} lines in ${rows}`)
       for (const line of lines) assert.ok(line.length < columns, line)
-      assert.ok(lines.includes('image_root: /var/lib/flasher/images'))
+      assert.ok(lines.includes('Images in: /var/lib/flasher/images'))
+      assert.ok(lines.some((line) => /^Catalog: .*step 1 is skipped\)$/.test(line)))
       assert.ok(lines.some((line) => line.startsWith('The server sent no plan')))
       assert.is(lines[cursor?.row ?? 0], '> Image: ')
     }

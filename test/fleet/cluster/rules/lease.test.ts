@@ -69,7 +69,7 @@ test('what is said of a lease that is taken names the reason', () => {
   assert.is(decide('first', false, 4900), null)
   assert.is(decide('first', false, 5200), 'the server that led has not renewed it for 5.2 s')
   assert.is(decide('first', true, 4900), 'the session of the server that led has ended')
-  assert.is(decide('', false, 4900), 'nobody led')
+  assert.is(decide('', false, 4900), 'no server led')
 })
 
 test('a free hint and an orderly end are taken over at once', () => {
@@ -222,8 +222,8 @@ test('they are those of the specification, and a test may shorten them', () => {
 })
 
 for (const [text, why] of [
-  ['', 'it is no JSON object'],
-  ['5', 'it is no JSON object'],
+  ['', 'it is not a JSON object'],
+  ['5', 'it is not a JSON object'],
   ['{"leaseMs":5001}', 'leaseMs must be 100 to 5000'],
   ['{"leaseMs":0}', 'leaseMs must be 100 to 5000'],
   ['{"leaseMs":"1000"}', 'leaseMs must be 100 to 5000'],

@@ -9,7 +9,7 @@ const missing = (syscall: string) => Object.assign(thrown('ENOENT'), { syscall }
 test('says whose fault it is', () => {
   const rows = [
     ['28P01', 'settings', /refused the password/],
-    ['25006', 'away', /takes no writes/],
+    ['25006', 'away', /the database is read-only/],
     ['53100', 'room', /disk of the database is full/],
     ['22021', 'rows', /cannot store this/],
     ['23505', 'rows', /cannot store this/],

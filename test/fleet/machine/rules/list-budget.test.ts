@@ -94,7 +94,7 @@ test('a server keeps few disks of those that come last, and says so', async () =
   assert.ok((kept.at(-1)?.length ?? 0) > 0 && (kept.at(-1)?.length ?? 0) <= MAX_SHORT_DISKS)
   assert.ok(process.memoryUsage().heapUsed - before < 300 * 2 ** 20)
   const events = await (await ask('/events')).text()
-  assert.match(events, 'machines without an image have too many disks together')
+  assert.match(events, 'machines without an image have too many disks in total')
 })
 
 test('the earlier line keeps none of them', async () => {

@@ -187,7 +187,7 @@ test('nothing goes to this host, to links or to metadata, unless a setting names
   assert.is.not(refuse('127.0.0.1', ['127.0.0.0/8'], 8080), null, 'the server itself')
   assert.is.not(refuse('0::ffff:c000:207', ['192.0.2.7'], 8080), null, 'the server itself')
   assert.is(refuse('64:ff9b::c000:208'), null)
-  assert.is(refuse('0.0.0.0', ['0.0.0.0/0']), '0.0.0.0 is no address of a host')
+  assert.is(refuse('0.0.0.0', ['0.0.0.0/0']), '0.0.0.0 is not the address of a host')
 })
 
 test('a message is tried for a day, later and later, and a receiver may ask for an hour', () => {

@@ -54,7 +54,7 @@ test('takes every spelling of a MAC, and a guarded cell without its quote', () =
   )
   assert.equal(twice, {
     ok: false,
-    refusal: [3, 4, 5].map((line) => `Line ${line}: this MAC comes twice`),
+    refusal: [3, 4, 5].map((line) => `Line ${line}: this MAC is listed twice`),
   })
 })
 

@@ -88,8 +88,7 @@ test('what is wrong is named with its file and line, or its variable', () => {
 
 test('what is wrong in a file that something stronger overrules is a warning', () => {
   const { problems } = read([layer('/a', '[server]\nport = "x"\n')], { FLASHER_SERVER_PORT: '1' })
-  const words =
-    '/a:2: server.port must be a whole number from 1 to 65535, not "x" (it is overruled)'
+  const words = '/a:2: server.port must be a whole number from 1 to 65535, not "x" (overridden)'
   assert.equal(problems.map(renderProblem), [words])
   assert.is(problems[0]?.level, 'warning')
 })

@@ -14,7 +14,7 @@ test('says network failures in words, and passes on no message of others', () =>
     describeFailure(coded('HPE_INVALID_CONSTANT'))?.reason,
     'the server does not speak HTTP',
   )
-  assert.is(describeFailure(coded(STALLED, 'no byte for 3 s'))?.reason, 'no byte for 3 s')
+  assert.is(describeFailure(coded(STALLED, 'no data for 3 s'))?.reason, 'no data for 3 s')
   assert.match(describeFailure(coded('SELF_SIGNED_CERT_IN_CHAIN'))?.hint ?? '', /FLASHER_CA_FILE/)
   assert.is(describeFailure(new TypeError('mistake')), null)
   assert.is(describeFailure(new Fault('source-broken', 'ours')), null)

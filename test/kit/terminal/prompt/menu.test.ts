@@ -21,7 +21,7 @@ const MENU: Menu = {
   prompt: 'Disk',
   columns: [{ title: 'Path' }],
   rows: [
-    { cells: ['/dev/sda', 'Samsung'], refusal: 'holds this system' },
+    { cells: ['/dev/sda', 'Samsung'], refusal: 'this system runs from it' },
     { cells: ['/dev/sdb', 'Kingston'], refusal: null },
     { cells: ['/dev/sdc', 'Samsung'], refusal: null },
     { cells: ['/dev/sdd', 'Toshiba'], refusal: 'read-only' },
@@ -46,7 +46,7 @@ test('a line means a number, a letter, a word, or nothing that there is', () => 
     ['BACK', { kind: 'key', key: 'b' }],
     ['refresh', { kind: 'key', key: 'r' }],
     ['', { kind: 'key', key: 'r' }],
-    ['1', 'Number 1 cannot be chosen: holds this system.'],
+    ['1', 'Number 1 cannot be chosen: this system runs from it.'],
     ['0', '"0" is out of range; valid disk numbers are 1..5.'],
     ['6', '"6" is out of range; valid disk numbers are 1..5.'],
     ['999999', '"999999" is out of range; valid disk numbers are 1..5.'],

@@ -48,7 +48,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel('Name', { exact: true }).fill('stable')
     await page.getByLabel('Image', { exact: true }).selectOption({ label: next })
     await page.getByRole('button', { name: 'Create channel' }).click()
-    await page.getByText('There is a channel stable already').first().waitFor()
+    await page.getByText('There is already a channel stable').first().waitFor()
     assert.is(await page.getByLabel('Name', { exact: true }).inputValue(), 'stable')
 
     await page.goto(MACHINE)

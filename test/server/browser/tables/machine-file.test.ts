@@ -57,7 +57,7 @@ for (const [width, javaScriptEnabled] of [
         await page.goto('/ui/machines/file')
         await page.getByLabel('Or paste the table').fill('name\nx')
         await page.getByRole('button', { name: 'Preview' }).click()
-        await page.getByText('The first line names no column "mac"').waitFor()
+        await page.getByText('The first line must name the column "mac"').waitFor()
         await look(page, javaScriptEnabled)
       },
       { javaScriptEnabled, viewport: { width, height: 800 } },

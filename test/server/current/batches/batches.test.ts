@@ -328,7 +328,7 @@ test('unknown batches are missing, and scripts disarm by name', async () => {
   await lab.plan(FIRST)
   const { done, refused, results } = await lab.bulk('disarm')
   assert.equal([done, refused], [3, 1])
-  assert.match(results[0].reason, 'cannot be taken back')
+  assert.match(results[0].reason, 'cannot be undone')
   assert.is((await lab.bulk('disarm', {}, [SECOND])).results[0].reason, 'Not armed.')
   const machine = await readJson(lab.ask(`/machines/${SECOND}`))
   assert.equal([machine.boot_mode, machine.bty_image_ref], ['flasher-flash-once', REF])
@@ -450,14 +450,14 @@ test('with power: one without a BMC is not armed, one that cannot be turned on s
   const body = { ...BULK, parameters: PARAMETERS, wait: 60, power: true }
   const preview = await readJson(lab.ask('/machines/bulk', asJson({ ...body, dry_run: true })))
   assert.equal([preview.done, preview.refused], [1, 1])
-  assert.match(preview.results[1].reason, 'no way to the power')
+  assert.match(preview.results[1].reason, 'no power control is set up')
   assert.is(lab.fake.connections(), 0)
   assert.not(await isArmed(lab, MAC))
 
   lab.fake.lies.lostResets = 1000
   const { results, outcomes } = await readJson(lab.ask('/machines/bulk', asJson(body)))
   assert.equal(outcomes, { 'not-booted': 1 })
-  assert.match(results[0].reason, /^It was to be turned on: /)
+  assert.match(results[0].reason, /^Not turned on: /)
   assert.not(await isArmed(lab, OTHER))
 })
 
@@ -485,7 +485,7 @@ test('who leaves turns on no more: those that were not reached stay armed and of
   while (!lab.fake.state.isOn) await sleep(10)
   leaving.abort()
   await waiting
-  const unreached = `The wait ended before the power of ${OTHER} was asked`
+  const unreached = `The wait was ended before the power of ${OTHER} was controlled`
   await waitUntil(
     async () => (await lab.events()).some(({ summary }) => summary === unreached),
     () => 'who was not reached is on record',
@@ -501,7 +501,7 @@ test('what another action does not take, and who may not, is refused', async () 
     return [answer.status, (await answer.json()).detail] as const
   }
   const [status, why] = await ask({ action: 'delete', macs: [MAC], wait: 5 })
-  assert.equal([status, why], [422, 'wait: only the action flash takes it'])
+  assert.equal([status, why], [422, 'wait: only for the action flash'])
   assert.is((await ask({ ...BULK, parameters: PARAMETERS, until: 'booted' }))[0], 422)
   const macs = Array.from({ length: 1001 }, (_, at) => {
     const tail = at.toString(16).padStart(4, '0')

@@ -129,7 +129,7 @@ test('a client that does not announce it opens the wizard with the reason', asyn
   for (const features of ['', 'first-boot', 'capture2']) {
     const { plan } = await site.boot(features)
     assert.is(plan.mode, 'interactive')
-    assert.match(plan.reason, /install a newer live system/)
+    assert.match(plan.reason, /too old to capture disks/)
     assert.is(plan.upload, undefined)
   }
   assert.is((await site.machine()).capture.planned_at, null)
@@ -207,7 +207,7 @@ test('orders are refused in words, and cancelled', async () => {
   const again = await site.order()
   assert.equal(
     [again.status, (await again.json()).detail],
-    [409, 'A capture is ordered already: cancel it first.'],
+    [409, 'A capture is already ordered. Cancel it first.'],
   )
   const armed = await site.ask(
     `/machines/${MAC}`,
@@ -265,7 +265,7 @@ test('of two machines with one name the second is refused, in a dry run too', as
       answer.results.map(({ result, reason }: Record<string, unknown>) => [result, reason]),
       [
         ['done', null],
-        ['refused', 'Another machine would give its image the same name: choose another name.'],
+        ['refused', 'Another machine would use the same image name. Choose another name.'],
       ],
     )
   }
@@ -287,18 +287,18 @@ test('a name that an image, or another capture, has is refused before the machin
   const put = (mac: string, body: object) => site.ask(`/machines/${mac}`, asJson(body, 'PUT'))
   assert.match(
     await refusal(await site.order({ name: 'listed.img.zst' })),
-    'There is an image called listed.img.zst already',
+    'There is already an image called listed.img.zst',
   )
   const bound = { bty_image_ref: ref.value, target_disk_serial: 'S9' }
   await put(OTHER, { boot_mode: 'flasher-flash-always', ...bound })
-  assert.match(await refusal(await site.order()), 'Machines are assigned an image called')
+  assert.match(
+    await refusal(await site.order()),
+    'Machines are still assigned a removed image called',
+  )
   await put(OTHER, { boot_mode: 'ipxe-exit', target_disk_serial: 'S9' })
   const same = asJson({ name: NAME, disk_serial: 'S9' })
   assert.is((await site.ask(`/machines/${OTHER}/capture`, same)).status, 200)
-  assert.match(
-    await refusal(await site.order()),
-    'Another machine would give its image the same name',
-  )
+  assert.match(await refusal(await site.order()), 'Another machine would use the same image name')
   await site.ask(`/machines/${OTHER}/capture`, { method: 'DELETE' })
   assert.is((await site.order()).status, 200)
 })

@@ -142,10 +142,10 @@ test('an order outside is not noticed, one inside is, and a name that is assigne
   assert.equal(await capture(anna, MINE, 'outside.img.zst'), [200, ''])
   const [inside, words] = await capture(anna, MINE, 'inside.img.zst')
   assert.is(inside, 409)
-  assert.match(words, /same name/i)
+  assert.match(words, /same image name/i)
   assert.equal(await capture(anna, MINE, 'removed.img.zst'), [
     409,
-    'removed.img.zst is no name for a capture: choose another.',
+    'removed.img.zst is not a valid name for a capture. Choose another.',
   ])
   for (const name of ['outside.img.zst', 'removed.img.zst']) {
     assert.is((await capture(operator, MINE, name))[0], 409, 'whoever sees all learns it')

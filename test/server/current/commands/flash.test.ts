@@ -76,7 +76,7 @@ test('without --wait it arms the machine, with the image by its name', async () 
   assert.is(await site.run('--image', 'debian.img.zst'), 0)
   assert.is(site.said.out, 'armed\n')
   assert.is(await site.run('--image', 'nothing.img'), 1)
-  assert.match(site.said.err, 'not exactly one image nothing.img')
+  assert.match(site.said.err, 'no image, or several images, nothing.img')
 })
 
 test('with --wait it says how far it is, and ends with what became of it', async () => {
@@ -135,7 +135,7 @@ test('why a machine was not turned on is said, and that a connection broke', asy
   const answers = [
     (response: ServerResponse) => {
       response.writeHead(502, { 'content-type': 'application/json' })
-      const detail = 'It is armed, and was not booted. The BMC\u001b is away.'
+      const detail = 'Armed, but not booted. The BMC\u001b is away.'
       response.end(JSON.stringify({ outcome: 'not-booted', detail }))
     },
     (response: ServerResponse) => {
@@ -151,10 +151,10 @@ test('why a machine was not turned on is said, and that a connection broke', asy
   try {
     const argv = ['--server', `http://127.0.0.1:${port}`, '--wait']
     assert.is(await site.run(...argv), 3)
-    assert.match(site.said.err, /was not booted\. The BMC.* is away\./)
+    assert.match(site.said.err, /but not booted\. The BMC.* is away\./)
     assert.not.match(site.said.err, '\u001b')
     assert.is(await site.run(...argv), 1)
-    assert.match(site.said.err, /the server: .*\n.*is flashed nevertheless/)
+    assert.match(site.said.err, /the server: .*\n.*will still be flashed/)
   } finally {
     fake.close()
   }

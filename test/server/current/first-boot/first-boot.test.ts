@@ -172,9 +172,9 @@ test('a token is of its machine, its server and its time', async () => {
   await site.put(`/machines/${MAC}`, { ...FLASH, name: 'web-1', first_boot: 'web' })
   const { plan } = await site.plan()
   const { token } = plan.first_boot
-  assert.match(await (await site.fetch('x')).text(), 'no token of a plan')
+  assert.match(await (await site.fetch('x')).text(), 'not the token of a plan')
   const forged = `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`
-  assert.match(await (await site.fetch(forged)).text(), 'not of this server')
+  assert.match(await (await site.fetch(forged)).text(), 'for another server or machine')
   site.clock.seconds += 601
   assert.match(await (await site.fetch(token)).text(), 'expired')
 })
@@ -186,7 +186,7 @@ test('a client that does not announce that it knows templates gets the wizard wi
   for (const path of [PLAN, `${PLAN}?features=other`]) {
     const { plan } = await site.plan(path)
     assert.is(plan.mode, 'interactive')
-    assert.match(plan.reason, 'its live system does not know templates')
+    assert.match(plan.reason, 'too old for first-boot templates')
   }
   // What does not fit is said before anything is fetched.
   await site.put(`/machines/${MAC}`, { ...FLASH, name: null })
@@ -203,7 +203,7 @@ for (const tokens of ['off', 'prefer'] as const) {
     await site.put(`/machines/${MAC}`, { ...FLASH, name: 'web-1', first_boot: 'web' })
     const { plan } = await site.plan()
     await site.put('/first-boot/web', SECRET)
-    assert.match((await site.plan()).plan.reason, 'has secrets, which need [pxe] tokens = require')
+    assert.match((await site.plan()).plan.reason, 'has secrets. Set [pxe] tokens = require')
     // The token of the plan before is not one for what the template has become.
     const answer = await site.fetch(plan.first_boot.token)
     assert.is(answer.status, 409)

@@ -96,7 +96,7 @@ test('a table goes out, comes back, is shown, applied, on record and undone', as
   await put(TWO, 'changed', [])
   const done = await apply(admin, shown.digest)
   assert.match(done.text, /1 machine was changed\./)
-  assert.match(done.text, /52:54:00:a1:00:02 Its name or its labels have changed meanwhile/)
+  assert.match(done.text, /52:54:00:a1:00:02 Its name or labels were changed in the meantime/)
   assert.equal(await identityOf(admin, ONE), { name: 'eins', labels: ['lab', 'rack-7', 'slot-4'] })
   assert.equal(await identityOf(admin, TWO), { name: 'changed', labels: [] })
   const one = await readJson(admin(`/machines/${ONE}`))
@@ -113,7 +113,7 @@ test('a table goes out, comes back, is shown, applied, on record and undone', as
   const undone = await readJson(admin(`/batches/${batches[0].id}/undo`, { method: 'POST' }))
   assert.is(undone.done, 1)
   assert.is((await identityOf(admin, ONE)).name, '=HYPERLINK("x")')
-  assert.match((await apply(admin, shown.digest)).text, /This preview is gone/)
+  assert.match((await apply(admin, shown.digest)).text, /This preview has expired/)
 })
 
 test('whoever has a scope sees and changes only what is in it, and no label that is a scope', async () => {
@@ -138,7 +138,7 @@ test('whoever has a scope sees and changes only what is in it, and no label that
   assert.match(stolen.text, /The label lab is the scope of people/)
   assert.is(stolen.digest, null)
   // What somebody was shown is applied by nobody else.
-  assert.match((await apply(admin, shown.digest)).text, /This preview is gone/)
+  assert.match((await apply(admin, shown.digest)).text, /This preview has expired/)
   assert.match((await apply(anna, shown.digest)).text, /1 machine was changed\./)
   assert.is((await identityOf(admin, INSIDE)).name, 'hers')
   assert.equal(await identityOf(admin, OUTSIDE), outside)
@@ -154,9 +154,9 @@ test('too much is refused before it is read, and ten megabytes are bounded', asy
     [`mac,name\n${'"'.repeat(most)}`.slice(0, most), /more than 10000 characters/],
     [`mac${',x'.repeat(1_000_000)}`, /more than 100 columns/],
     ['mac,name\n'.repeat(1_000_000), /more than 20000 lines/],
-    ['mac,name\na\0b,c', /Line 2 holds bytes that are no text/],
+    ['mac,name\na\0b,c', /Line 2 holds bytes that are not text/],
     ['', /Choose a file, or paste a table/],
-    ['name\nx', /names no column &quot;mac&quot;/],
+    ['name\nx', /must name the column &quot;mac&quot;/],
   ] as const) {
     assert.match((await preview(admin, text)).text, refusal)
   }

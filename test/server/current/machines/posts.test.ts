@@ -113,7 +113,7 @@ test('undo opens the question, whose answer arms the machine', async () => {
   })
   const question = await undone.text()
   assert.not.match(question, 'Undone')
-  assert.match(question, 'Nothing to undo: the edit took an order away, and undo arms nothing.')
+  assert.match(question, 'Nothing was undone. The edit disarmed the machine')
   const action = /action="([^"]+)"[^>]*>\s*<input[^>]*name="was"/.exec(question)?.[1] ?? ''
   const was = (/name="was" value="([^"]*)"/.exec(question)?.[1] ?? '').replaceAll('&quot;', '"')
   const [status, location] = await site.post(action, { was, confirm: 'S1' })

@@ -184,7 +184,7 @@ test('redirects, this host, endless answers and silence are reported in words', 
     return await lab.textOf(page)
   }
   await lab.ask(`${page}/test`, { method: 'POST' })
-  assert.match(await lab.textOf(page), 'redirects (HTTP 302), which is not followed')
+  assert.match(await lab.textOf(page), 'redirects (HTTP 302). Enter the address it leads to')
   assert.is(target.received.length, 0)
   await tryAt(`${receiver.url}/endless`)
   const [tested] = lab.server.state.messages.list(page.split('/').at(-1) ?? '', 1)
@@ -248,7 +248,7 @@ test('a message that was given up is sent again with its id, and one that was de
   const now = new Date().toISOString()
   await messages.change(first?.id ?? '', (one) => ({ ...one, queued_at: old, next_at: now }))
   await waitFor(() => messages.findWaiting(id) === null)
-  assert.match(await lab.textOf(page), 'Given up')
+  assert.match(await lab.textOf(page), 'Failed')
   // The event follows the note on the message.
   let events: readonly { readonly summary: string }[] = []
   await waitUntil(

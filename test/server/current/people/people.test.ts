@@ -365,7 +365,7 @@ for (const [what, end] of Object.entries(ENDS)) {
     const [said = ''] = await listEvents(server, 'batch.pause')
     assert.match(
       said,
-      /^Paused \d machines.*, as (otto was removed|otto may not do this|it has machines outside)/,
+      /^Paused \d machines.*, as (otto was removed|otto may no longer do this|it has machines that)/,
     )
     assert.is((await operator(`/batches/${batch}/resume`, { method: 'POST' })).status, 200)
     assert.is(server.state.batches.find(batch)?.resumed_by, 'operator', 'who answers for it now')
@@ -379,13 +379,12 @@ for (const [what, end] of Object.entries(ENDS)) {
     await scene.end(end)
     const words = () => listEvents(server, 'machine.power.failed')
     await waitUntil(
-      async () =>
-        (await words()).some((each) => /outside of the scope|before the power/.test(each)),
+      async () => (await words()).some((each) => /may not change it|before the power/.test(each)),
       () => 'it is on record',
     )
     const tried = (await words()).filter((each) => each.startsWith(MACS[1] ?? '-'))
     assert.ok(
-      tried.every((each) => each.includes('outside of the scope')),
+      tried.every((each) => each.includes('may not change it')),
       tried.join(),
     )
   })
@@ -396,7 +395,7 @@ test('what goes on is on a page, with its button, and is stopped there', async (
   const { server, operator, otto } = scene
   await readJson(otto('/power/bulk', asJson({ action: 'on', macs: MACS, stagger: 600 })))
   const shown = await (await operator('/ui/batches')).text()
-  assert.match(shown, 'of 3 machines to go, begun by otto')
+  assert.match(shown, 'of 3 machines to go, started by otto')
   const [, path = ''] = /action="(\/ui\/batches\/power\/\w+\/stop)"/.exec(shown) ?? []
   const lea = await addPerson(server, 'lea', 'look')
   assert.is((await lea(path, { method: 'POST' })).status, 403)

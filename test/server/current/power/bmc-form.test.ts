@@ -177,7 +177,7 @@ test('so is the preview of many', async () => {
   assert.is(preview.runs, FORMER)
   await site.begin()
   const again = await site.post('/ui/machines/bulk', { ...cut, runs: FORMER, sure: '1' })
-  assert.match(again.page, 'More disks are being written by now')
+  assert.match(again.page, 'More disks are being written now')
   assert.is(again.runs, LATER)
   assert.equal([site.resets(), site.fake.state.isOn], [0, true])
   const done = await site.post('/ui/machines/bulk', { ...cut, runs: LATER, sure: '1' })

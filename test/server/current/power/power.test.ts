@@ -100,7 +100,7 @@ test('who does not administrate gives no machine the password of another rack, a
   }
   const [result, reason] = await change('secret', 'none')
   assert.is(result, 'refused')
-  assert.match(reason, 'The label secret has the password of BMCs')
+  assert.match(reason, 'The label secret has a password for BMCs')
   assert.equal(await change('free', 'rack-1'), ['done', null])
   const whole = { boot_mode: 'ipxe-exit', labels: ['secret'] }
   assert.is((await operate(`/machines/${MAC}`, asJson(whole, 'PUT'))).status, 403)
@@ -172,7 +172,7 @@ test('a request that waited is not sent to a BMC that the machine no longer has'
   assert.is((await first).status, 200)
   const late = await second
   assert.is(late.status, 503)
-  assert.match((await late.json()).detail, /another way/)
+  assert.match((await late.json()).detail, /changed in the meantime/)
   assert.is(lab.fake.state.isOn, false)
 })
 
@@ -207,7 +207,7 @@ test('nothing is sent where no network is allowed, and the event says so', async
   assert.is(refused.status, 409)
   assert.match((await refused.json()).detail, /\[power\] networks/)
   assert.is(lab.fake.connections(), 0)
-  assert.match((await lab.events())[0]?.summary ?? '', /no network is allowed/)
+  assert.match((await lab.events())[0]?.summary ?? '', /no BMC network is allowed/)
 })
 
 test('a list is taken whole or not at all', async () => {
@@ -235,7 +235,7 @@ test('a list is taken whole or not at all', async () => {
     [`mac,way,address\n${MAC},ipmi,${'a'.repeat(10_001)}\n`, /Line 2: a cell/],
     [`mac,way,address\n${MAC},ipmi,10.0.0.7/8\n`, /Line 2/],
     ['mac,way,address\n52:54:00:00:00:99,ipmi,10.0.0.7\n', /unknown/],
-    [`mac,way,address\n${MAC},ipmi,a\n${MAC},ipmi,b\n`, /Line 3: this MAC comes twice/],
+    [`mac,way,address\n${MAC},ipmi,a\n${MAC},ipmi,b\n`, /Line 3: this MAC is listed twice/],
   ] as const) {
     const refused = await send(bad)
     assert.is(refused.status, 422, bad)
@@ -279,7 +279,7 @@ test('nothing is armed where the way to its power can never do what was asked', 
     const body = { boot_mode: 'flasher-flash-once', power: 'restart' }
     const refused = await lab.ask(`/machines/${MAC}/flash`, asJson(body))
     assert.is(refused.status, 409)
-    assert.match((await refused.json()).detail, /this way cannot turn it off/)
+    assert.match((await refused.json()).detail, /this type cannot turn it off/)
     assert.is((await readJson(lab.ask(`/machines/${MAC}`))).boot_mode, 'ipxe-exit')
   }
   assert.equal(await lab.events(), [])
@@ -295,7 +295,7 @@ test('one call that arms and cannot boot says both', async () => {
   )
   assert.is(answer.status, 502)
   const { detail, outcome, machine } = await answer.json()
-  assert.match(detail, /^It is armed, and was not booted\. It was to be turned on: /)
+  assert.match(detail, /^Armed, but not booted\. Not turned on: /)
   assert.is(outcome, 'not-booted')
   assert.is(machine.boot_mode, 'flasher-flash-once')
 })
@@ -322,10 +322,10 @@ test('what the end of the server cut off, and what it did not reach, is on recor
   await lab.end()
   assert.equal([(await one).status, (await waiting).status], [503, 503])
   const told = (await lab.events()).map(({ summary }) => summary)
-  const cut = told.filter((summary) => /the server ended meanwhile/.test(summary))
+  const cut = told.filter((summary) => /the server was stopped in the meantime/.test(summary))
   assert.is(cut.filter((summary) => summary.startsWith(MAC)).length, 2)
   assert.is(cut.filter((summary) => summary.startsWith(OTHER)).length, 1)
-  const unreached = `The server ended before the power of ${OTHER} was asked`
+  const unreached = `The server was stopped before the power of ${OTHER} was controlled`
   assert.equal(
     told.filter((summary) => summary.startsWith('The server')),
     [unreached],
@@ -376,7 +376,7 @@ test('even while writing means what was being written when it was asked, and no 
   lab.fake.state.isOn = true
   const late = await waiting
   assert.is(late.status, 409)
-  assert.match((await late.json()).detail, 'began to be written after that was asked')
+  assert.match((await late.json()).detail, 'is now being written. Repeat the request')
   assert.is(lab.fake.state.isOn, true)
   assert.is((await lab.ask(POWER, asJson(cut))).status, 200)
   assert.is(lab.fake.state.isOn, false)

@@ -130,7 +130,7 @@ test('the address of the flash before is not of this one', async () => {
   await site.call(second)
   assert.is((await site.boot()).state, 'booted')
   const events = await readJson(site.ask('/events?kind=machine.boot_not_seen'))
-  assert.match(events.events[0].summary, 'The machine began another run')
+  assert.match(events.events[0].summary, 'The machine started another run')
 })
 
 test('a machine that boots from the network again and again failed to boot, until its system calls', async () => {

@@ -163,7 +163,7 @@ test('an error that a browser meets is a page in words, with the navigation', as
   assert.not.match(dialog, '<header class="side">')
   const wrong = await site.ask('/events?since=never', { headers: { accept: 'text/html' } })
   assert.is(wrong.status, 422)
-  assert.match(await wrong.text(), '<h1>Something is not right</h1>')
+  assert.match(await wrong.text(), '<h1>Invalid entries</h1>')
 })
 
 test('the CSV file names the machines', async () => {

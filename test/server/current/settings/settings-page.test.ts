@@ -84,7 +84,7 @@ test('a form with a field that there is not is refused, and nothing of it is sav
   for (const [form, fields] of rows) {
     const answer = await server.post(`/ui/settings/${form}`, fields)
     assert.is(answer.status, 422, `${form} ${JSON.stringify(fields)}`)
-    assert.match(await answer.text(), /has no field|is missing|holds nothing/)
+    assert.match(await answer.text(), /has no field|is missing|has nothing/)
   }
   const page = await server.page()
   assert.not.match(page, 'value="a/b"')
@@ -174,13 +174,13 @@ test('the form saves what was changed, and leaves alone what somebody else chang
   assert.match(await site.home.text('a.toml'), 'open = false')
   const stale = await save({ 'pxe.flash_silence': '9 min' })
   const page = await server.page(stale.replace('/ui/settings', '').split('#')[0])
-  assert.match(fieldOf(page, 'pxe.flash_silence'), 'Changed meanwhile, to: 5 min.')
+  assert.match(fieldOf(page, 'pxe.flash_silence'), 'Changed in the meantime to: 5 min.')
   assert.match(fieldOf(page, 'pxe.flash_silence'), 'value="9 min"')
   // Nor is what an editor has written that the server has not read yet.
   const edited = await site.home.text('a.toml')
   await site.home.write('a.toml', edited.replace('loop_limit = 8', 'loop_limit = 11'))
   const unread = await save({ 'was:pxe.loop_limit': '8', 'pxe.loop_limit': '12' })
-  assert.match(unread, /Changed\+meanwhile.*#pxe\.loop_limit$/)
+  assert.match(unread, /Changed\+in\+the\+meantime.*#pxe\.loop_limit$/)
   assert.match(await site.home.text('a.toml'), 'loop_limit = 11')
   // Blanks are no token, and do not remove the one that is there.
   assert.is(await save({ 'withcache.token': '  ' }), '/ui/settings?saved=unchanged')
@@ -245,10 +245,10 @@ test('what a read-only file sets is shown locked, with the file', async () => {
     const page = await server.page()
     const field = fieldOf(page, 'pxe.flash_silence')
     assert.match(field, '<span class="value">1 hour</span>')
-    assert.match(field, `Locked: set in <code>${path}</code>, which the server may not write.`)
+    assert.match(field, `Locked: set in <code>${path}</code>, which the server cannot write.`)
     assert.not.match(field, '<input')
     assert.match(fieldOf(page, 'withcache.token'), 'set, not shown')
-    assert.match(fieldOf(page, 'pxe.loop_limit'), 'the server may write none of its configuration')
+    assert.match(fieldOf(page, 'pxe.loop_limit'), 'the server cannot write its configuration')
     // What the database keeps can still be saved.
     assert.not.match(page, 'Changes are written to')
     assert.match(fieldOf(page, 'boot.release_repo'), '<input')

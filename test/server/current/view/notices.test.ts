@@ -80,7 +80,11 @@ test('a refusal is shown to the session that asked, again when the page is loade
     ['/ui/account/tokens/abc/revoke', {}, /That token no longer exists\./],
     ['/ui/backups/2026-01-01T00-00-00Z/cancel', {}, /That backup is not running\./],
     ['/ui/backups/2026-01-01T00-00-00Z/delete', {}, /There is no such backup\./],
-    ['/ui/netboot/fetch-release', { tag: '../..' }, /id="tag-error">That is no tag\. A tag/],
+    [
+      '/ui/netboot/fetch-release',
+      { tag: '../..' },
+      /id="tag-error">That is not a tag\. Enter a tag/,
+    ],
     [
       '/ui/netboot/fetch-release',
       { site: '', repository: 'a/b' },
@@ -111,7 +115,7 @@ test('an invalid filter is reported as a fault of the address', async () => {
   await using site = await open()
   const operator = await site.enter()
   const page = await operator.text('/ui/runs?since=x')
-  assert.match(page, /the address is not what it must be: since: /i)
+  assert.match(page, /the address is invalid: since: /i)
   assert.not.match(page, /the body/i)
 })
 
@@ -304,7 +308,7 @@ test('a restore counts what it changes first, and its command changes it', async
   await put(B, 'new')
   const question = await page(`/ui/backups/${encodeURIComponent(backup.backup_id)}/restore`)
   assert.match(question, 'What changes: 16 machines')
-  assert.match(question, '1 is forgotten, 1 comes back, 14 become what they were.')
+  assert.match(question, '1 removed, 1 restored, 14 changed back.')
   const [sight = '', folded = ''] = question.split('6 more machines')
   assert.is(sight.split('class="grow"').length - 1, 10)
   assert.is(folded.split('class="grow"').length - 1, 6)

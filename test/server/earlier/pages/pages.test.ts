@@ -256,7 +256,7 @@ test('POST /ui/images/remove asks first, names who uses the image, and removes i
   for (const name of ['../state', '/etc/passwd', '', used]) {
     const gone = await post({ name, confirm: 'yes', force: '1' })
     const text = await (await ask(gone.headers.get('location') ?? '')).text()
-    assert.match(text, 'There is no image of this name any more.', name)
+    assert.match(text, 'This image was removed.', name)
   }
 })
 
@@ -357,7 +357,7 @@ test('/ui/account: whose password it is, the session, and tokens', async () => {
   assert.match(await (await ask('/ui/account')).text(), '<strong>ci</strong>')
 })
 
-test('POST /ui/machines adds a machine, and says what is no MAC address', async () => {
+test('POST /ui/machines adds a machine, and says what is not a MAC address', async () => {
   await using server = await createEarlierServer()
   const ask = await server.operator()
   const added = await ask('/ui/machines', form({ mac: MAC }))

@@ -227,7 +227,7 @@ const put = (body: RequestInit['body']): RequestInit & { duplex: 'half' } => ({
 const readScript = async (server: Server, mac = MAC) =>
   await (await server.request(`/pxe/${mac}`)).text()
 
-test('what is no MAC address is refused by every route, and nothing is recorded', async () => {
+test('what is not a MAC address is refused by every route, and nothing is recorded', async () => {
   await using server = await createEarlierServer()
   const ask = await server.operator()
   const before = await server.machines.count()

@@ -49,9 +49,9 @@ test('a label that is a scope is neither given nor taken, by whoever does not ad
 
 test('a label that has a password is neither given nor taken, by whoever does not administrate', () => {
   for (const bounds of [boundsOf(['lab']), boundsOf(null)]) {
-    assert.match(bounds.refuse(machine('lab'), machine('lab', 'secret')) ?? '', 'has the password')
-    assert.match(bounds.refuse(machine('lab', 'secret'), machine('lab')) ?? '', 'has the password')
-    assert.match(bounds.refuse(null, machine('secret')) ?? '', 'has the password')
+    assert.match(bounds.refuse(machine('lab'), machine('lab', 'secret')) ?? '', 'has a password')
+    assert.match(bounds.refuse(machine('lab', 'secret'), machine('lab')) ?? '', 'has a password')
+    assert.match(bounds.refuse(null, machine('secret')) ?? '', 'has a password')
     assert.is(bounds.refuse(machine('lab', 'secret'), machine('secret', 'lab')), null)
   }
   assert.is(boundsOf(null, true).refuse(machine(), machine('secret')), null)

@@ -1,4 +1,4 @@
-/** A disk that is to be captured, planned from a seed: its tables, the types of its partitions, what lies in them, and what was left behind. */
+/** A disk that was set to be captured, planned from a seed: its tables, the types of its partitions, what lies in them, and what was left behind. */
 import { createRandom } from '#test/support/collect.ts'
 
 export const CONTENTS = ['ext4', 'fat16', 'fat32', 'ntfs', 'exfat', 'btrfs', 'xfs', 'swap'] as const

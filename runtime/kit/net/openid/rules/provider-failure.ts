@@ -6,7 +6,7 @@ import { describeFailure, MISDIRECTED } from '#kit/net/rules/network-failure.ts'
 export interface ProviderFailure {
   /**
    * `away`: the provider does not answer. `settings`: it is not what the settings say, or does not know
-   * us. `denied`: it let nobody in. `spent`: it takes the answer no more. `doubtful`: what it said of the
+   * us. `denied`: it refused the login. `spent`: it takes the answer no more. `doubtful`: what it said of the
    * person does not pass its checks.
    */
   readonly why: 'away' | 'settings' | 'denied' | 'spent' | 'doubtful'
@@ -28,7 +28,7 @@ const NOTED_SKEW = 30
 const CODES: Readonly<Record<string, ProviderFailure>> = {
   OAUTH_TIMEOUT: { why: 'away', detail: 'it does not answer in time' },
   OAUTH_ABORT: { why: 'away', detail: 'it does not answer in time' },
-  OAUTH_RESPONSE_IS_NOT_JSON: { why: 'away', detail: 'its answer is no JSON' },
+  OAUTH_RESPONSE_IS_NOT_JSON: { why: 'away', detail: 'its answer is not JSON' },
   OAUTH_PARSE_ERROR: { why: 'away', detail: 'its answer cannot be read' },
   OAUTH_INVALID_RESPONSE: { why: 'doubtful', detail: 'its answer lacks a part' },
   OAUTH_HTTP_REQUEST_FORBIDDEN: { why: 'settings', detail: 'it names an address without TLS' },
@@ -43,7 +43,7 @@ const CODES: Readonly<Record<string, ProviderFailure>> = {
   },
   OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED: {
     why: 'settings',
-    detail: 'it calls itself another issuer',
+    detail: 'it names another issuer',
   },
   OAUTH_KEY_SELECTION_FAILED: {
     why: 'doubtful',
@@ -62,10 +62,10 @@ const CODES: Readonly<Record<string, ProviderFailure>> = {
 
 const UNKNOWN: ProviderFailure = {
   why: 'doubtful',
-  detail: 'its answer is none of OpenID Connect',
+  detail: 'its answer is not valid OpenID Connect',
 }
 
-/** What the errors mean that a provider itself answers with; any other: it let nobody in. */
+/** What the errors mean that a provider itself answers with; any other: it refused the login. */
 const ERRORS: Readonly<Record<string, ProviderFailure['why']>> = {
   invalid_grant: 'spent',
   server_error: 'away',
@@ -131,7 +131,7 @@ function readError(thrown: unknown): ProviderFailure | null {
   const failure = { why: ERRORS[error] ?? 'denied', detail: `it says ${words}` } as const
   if (codeOf(thrown) !== 'OAUTH_AUTHORIZATION_RESPONSE_ERROR') return failure
   const isKnown = error === 'access_denied' || Object.hasOwn(ERRORS, error)
-  return { ...failure, noted: isKnown ? `it says ${error}` : 'it let nobody in' }
+  return { ...failure, noted: isKnown ? `it says ${error}` : 'it refused the login' }
 }
 
 /**

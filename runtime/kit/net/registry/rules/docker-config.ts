@@ -124,12 +124,12 @@ function note(
 /** Perhaps elsewhere, but never in plain text where the registry speaks TLS. Refused in words. */
 export function parseUploadUrl(from: string, location: string | undefined): Result<string, string> {
   const next = location === undefined ? null : URL.parse(location, from)
-  if (next === null) return refuse('its answer does not say where the upload goes on')
+  if (next === null) return refuse('its answer has no address for the rest of the upload')
   if (next.protocol !== 'https:' && next.protocol !== 'http:') {
-    return refuse(`it wants the upload at ${next.protocol}//, which is neither http nor https`)
+    return refuse(`it redirects the upload to ${next.protocol}//, which is neither http nor https`)
   }
   if (next.protocol === 'http:' && from.startsWith('https:')) {
-    return refuse('it wants the upload over plain http, though it speaks https itself')
+    return refuse('it redirects the upload from https to http')
   }
   next.username = ''
   next.password = ''

@@ -32,7 +32,7 @@ export function parseOrasRef(text: string): Result<OrasRef, string> {
   const host = slash < 0 ? body : body.slice(0, slash)
   if (!isHost(host)) return refuse('malformed: no host in front of the first /')
   const version = parseVersion(body.slice(host.length + 1))
-  if (version === null) return refuse('malformed: it wants one :tag or one @sha256:<64 digits>')
+  if (version === null) return refuse('malformed: it must have one :tag or one @sha256:<64 digits>')
   if (!version.repository.split('/').every((part) => PART.test(part))) {
     return refuse('malformed: a repository is written in lower-case letters, digits, ., _ and -')
   }
@@ -44,7 +44,7 @@ export function parseOrasTarget(text: string): Result<OrasRef, string> {
   const isVersioned = /[:@][^/]*$/.test(text.slice('oras://'.length).replace(/^[^/]*/, ''))
   const parsed = parseOrasRef(isOrasUrl(text) && !isVersioned ? `${text}:latest` : text)
   if (!parsed.ok || parsed.value.version.kind === 'tag') return parsed
-  return refuse('an image is stored under a tag; its digest is what comes out')
+  return refuse('an image is stored under a tag, not under a digest')
 }
 
 export const renderOrasRef = ({ host, repository, version }: OrasRef): string =>

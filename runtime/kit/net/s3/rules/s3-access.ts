@@ -156,7 +156,7 @@ function findSkew({ code, message, aheadSeconds }: S3Refusal): string | null {
 
 const KEYS = 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or access_key and secret_key in [s3]'
 const NOT_ALLOWED =
-  'Allow these keys s3:GetObject there; without s3:ListBucket an absent object looks the same.'
+  'Allow these keys s3:GetObject there; without s3:ListBucket a missing object looks the same.'
 const NO_KEYS = `The bucket is not public: set ${KEYS}.`
 const REGION_HINT = 'Set AWS_REGION, or region in [s3], to the region of the bucket.'
 
@@ -165,7 +165,7 @@ const WORDS: ReadonlyMap<string, S3RefusalWords> = new Map([
     'NoSuchKey',
     {
       reason: 'the bucket has no such object',
-      hint: 'Correct the key, in which upper and lower case differ.',
+      hint: 'Check the key; it is case-sensitive.',
     },
   ],
   [
@@ -174,7 +174,7 @@ const WORDS: ReadonlyMap<string, S3RefusalWords> = new Map([
   ],
   [
     'SignatureDoesNotMatch',
-    { reason: 'the secret key is not the one of the access key', hint: `Correct ${KEYS}.` },
+    { reason: 'the secret key does not belong to the access key', hint: `Correct ${KEYS}.` },
   ],
   ['InvalidAccessKeyId', { reason: 'the access key is unknown', hint: `Correct ${KEYS}.` }],
   ['ExpiredToken', { reason: 'the keys have expired', hint: `Set new ones: ${KEYS}.` }],

@@ -22,7 +22,7 @@ export type Misuse = {
   | { readonly why: 'command-missing'; readonly known: readonly string[] }
   | { readonly why: 'unknown-command'; readonly given: string; readonly nearest: string | null }
   | { readonly why: 'unknown-flag'; readonly given: string; readonly nearest: string | null }
-  | { readonly why: 'flag-too-early'; readonly given: string }
+  | { readonly why: 'flag-too-early'; readonly given: string; readonly commands: readonly string[] }
   | { readonly why: 'value-missing'; readonly name: string; readonly value: string }
   | { readonly why: 'value-unwanted'; readonly name: string }
   | {
@@ -102,9 +102,10 @@ function parseMain(main: Command, argv: readonly string[]): Result<Reading, Misu
 
 function strayFlag(line: CommandLine, at: readonly string[], given: string): Misuse {
   const name = flagName(given).slice(2)
-  const isLaters = commandsUnder(line, at).some(({ flags }) => flags.some((f) => f.name === name))
-  return isLaters
-    ? { at, why: 'flag-too-early', given: `--${name}` }
+  const takers = commandsUnder(line, at).filter(({ flags }) => flags.some((f) => f.name === name))
+  const commands = takers.map(({ words }) => `"${[line.program, ...words].join(' ')}"`)
+  return commands.length > 0
+    ? { at, why: 'flag-too-early', given: `--${name}`, commands }
     : { at, why: 'unknown-flag', given, nearest: nearestOf(given, flagsOf(line)) }
 }
 
@@ -256,9 +257,10 @@ const MESSAGES: Cases<'why', Misuse, string> = {
   'unknown-command': ({ at, given, nearest }) =>
     `unknown command: ${[...at, given].join(' ')}${guess(nearest)}`,
   'unknown-flag': ({ given, nearest }) => `unknown flag: ${given}${guess(nearest)}`,
-  'flag-too-early': ({ given }) => `${given} comes after the command`,
+  'flag-too-early': ({ given, commands: [first, second, third, ...more] }) =>
+    `${given} goes after its command: ${[first, second, third].filter(Boolean).join(', ')}${more.length === 0 ? '' : ', …'}`,
   'value-missing': ({ name, value }) => `${name} needs a value: ${value}`,
-  'value-unwanted': ({ name }) => `${name} takes no value`,
+  'value-unwanted': ({ name }) => `${name} has no value`,
   'bad-choice': ({ name, given, choices, nearest }) =>
     `${name} must be one of ${choices.join(', ')}, not ${given}${guess(nearest)}`,
   'bad-shape': ({ name, given, expected }) => `${name} must be ${expected}, not ${given}`,

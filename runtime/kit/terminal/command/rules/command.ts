@@ -155,8 +155,8 @@ export const WIZARD_ENVIRONMENT: readonly Entry[] = [
     'FLASHER_REGISTER_UEFI_BOOT',
     'when 1, the firmware boots a flashed disk once, on the next boot',
   ],
-  ['FLASHER_PXE_TOKEN', 'token that proves to the machine server that it booted this machine'],
-  ['FLASHER_OFFER_LOOP', 'loop devices to offer as disks, for trying it out; 1 for all'],
+  ['FLASHER_PXE_TOKEN', 'token with which the machine server recognises this machine'],
+  ['FLASHER_OFFER_LOOP', 'loop devices to offer as disks, for tests; 1 for all'],
   [
     'FLASHER_RELEASES_BASE_URL',
     'where the default catalog is, unless FLASHER_DEFAULT_CATALOG names one',

@@ -351,9 +351,8 @@ export async function actOnBatch(
   return accept({ done })
 }
 
-const PARTLY =
-  'The batch has machines outside of your scope: somebody who sees all of it may pause it.'
-const PAUSED = 'The batch is paused: resume it first.'
+const PARTLY = 'The batch has machines that you may not change. Ask an administrator to pause it.'
+const PAUSED = 'The batch is paused. Resume it first.'
 
 /** Resolves to the number of changed machines. */
 type ActOnBatch = (on: BatchSite, batch: Batch, by: By) => Promise<number>

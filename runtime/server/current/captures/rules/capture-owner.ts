@@ -1,4 +1,4 @@
-/** Current line: whether the name of an image that is to be captured is free, before its machine boots for it. */
+/** Current line: whether the name of an image that was set to be captured is free, before its machine boots for it. */
 import { isPending } from '#engine/capture/rules/order.ts'
 import { refOf, type CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import { fileSource } from '#engine/catalog/rules/cache-entry.ts'
@@ -26,14 +26,14 @@ export function findNameOwner(
   { images, machines, canSee = () => true }: NameOwners,
 ): string | null {
   if (images.some((image) => image.name === name)) {
-    return `There is an image called ${name} already, which a capture never replaces: choose another name.`
+    return `There is already an image called ${name}. Choose another name.`
   }
   const ref = refOf(fileSource(name))
   const bound = machines.filter(({ bty_image_ref: image }) => ref.ok && image === ref.value)
   if (bound.length > 0 && !bound.some(canSee))
-    return `${name} is no name for a capture: choose another.`
+    return `${name} is not a valid name for a capture. Choose another.`
   if (bound.length > 0) {
-    return `Machines are assigned an image called ${name}, which was removed: they would be flashed with what is captured. Choose another name.`
+    return `Machines are still assigned a removed image called ${name} and would be flashed with this one. Choose another name.`
   }
   const isOrdered = machines.some(
     (other) =>

@@ -16,9 +16,8 @@ import type { MachineUpsert, UpsertRequest } from '#server/current/machines/rule
 
 export type FindChannel = (name: string) => string | null
 
-const absent = (name: string) => `There is no channel ${name}: select an image, or another channel.`
-const moved = (name: string) =>
-  `The channel ${name} points to another image than the one that was named: look at it again.`
+const absent = (name: string) => `There is no channel ${name}. Select an image or another channel.`
+const moved = (name: string) => `The channel ${name} now points to another image. Check it again.`
 
 interface ResolvedUpsert {
   readonly upsert: MachineUpsert

@@ -86,9 +86,9 @@ export const renderBundle = (bundle: Bundle): string => `${JSON.stringify(bundle
 /** The refusal says in words what is wrong and how to fix it. */
 export function parseBundle(text: string): Result<Bundle, string> {
   const document = parseExact(text)
-  if (document === undefined) return refuse('inventory.json is no JSON')
+  if (document === undefined) return refuse('inventory.json is not JSON')
   const version = VersionSchema.safeParse(document)
-  if (!version.success) return refuse('this is no export bundle: it names no bty_export_version')
+  if (!version.success) return refuse('this is not an export bundle: it has no bty_export_version')
   const refusal = refuseVersion(version.data.bty_export_version)
   if (refusal !== null) return refuse(refusal)
   const parsed = BundleSchema.safeParse(document)
@@ -143,7 +143,7 @@ const VersionSchema = z
   .refine((bundle) => bundle.bty_export_version !== undefined)
 
 function refuseVersion(version: unknown): string | null {
-  const way = 'Import it into a release of its time, upgrade that to 0.33.2 or later, export again.'
+  const way = 'Import it with a release of that time, upgrade to 0.33.2 or later, and export again.'
   switch (version) {
     case BUNDLE_VERSION:
       return null
@@ -187,8 +187,8 @@ function checkMachines(parsed: z.infer<typeof BundleSchema>): Result<Bundle, str
   const machines = new Map<Mac, BundleMachine>()
   for (const [at, machine] of parsed.machines.entries()) {
     const mac = parseMac(machine.mac)
-    if (!mac.ok) return refuse(`machines.${at}.mac: ${shown(machine.mac)} is no MAC address`)
-    if (machines.has(mac.value)) return refuse(`machines.${at}.mac: ${mac.value} comes twice`)
+    if (!mac.ok) return refuse(`machines.${at}.mac: ${shown(machine.mac)} is not a MAC address`)
+    if (machines.has(mac.value)) return refuse(`machines.${at}.mac: ${mac.value} is listed twice`)
     machines.set(mac.value, { ...machine, mac: mac.value })
   }
   return accept({ ...parsed, machines: [...machines.values()] })

@@ -18,7 +18,7 @@ import { ROLES } from '#kit/web/answers/rules/rights.ts'
 
 const PERSON = {
   value: { name: 'NAME', completes: 'nothing' },
-  help: 'the name with which the person logs in',
+  help: 'name to log in with',
 } as const
 const ROLE = {
   value: { name: 'ROLE', completes: 'choices', choices: ROLES },
@@ -35,13 +35,13 @@ const LABEL = {
   name: 'label',
   value: { name: 'LABEL', completes: 'nothing' },
   repeatable: true,
-  help: 'a label of the scope: only machines with one of them are seen',
+  help: 'label of machines that the person may see and change; can be repeated',
 } as const
 
 const ALL_MACHINES = {
   name: 'all-machines',
   value: null,
-  help: 'end the scope: the person sees all machines',
+  help: 'let the person see and change all machines',
 } as const
 
 const ASKS = 'Asks for it twice on a terminal, otherwise reads one line from standard input.'
@@ -66,7 +66,7 @@ const PEOPLE_COMMANDS = {
       { line: 'flasher-web people add anna operate', does: 'let anna change and flash machines' },
       {
         line: 'flasher-web people add otto operate --label lab',
-        does: 'let otto see and change the machines with the label lab alone',
+        does: 'let otto see and change only machines with the label lab',
       },
     ],
   },
@@ -74,7 +74,7 @@ const PEOPLE_COMMANDS = {
     words: ['people', 'role'],
     summary: 'give a person another role and scope and end their sessions',
     about: [
-      `It counts at their next request. The scope stays unless --label or --all-machines says another. ${RUNNING}`,
+      `Takes effect at once. Machines stay the same unless you give --label or --all-machines. ${RUNNING}`,
     ],
     positionals: [PERSON, ROLE],
     flags: [LABEL, ALL_MACHINES, CONFIG],
@@ -96,10 +96,10 @@ const PEOPLE_COMMANDS = {
   'people-remove': {
     words: ['people', 'remove'],
     summary: 'remove a person, end their sessions and revoke their tokens',
-    about: [`It counts at their next request. ${RUNNING}`],
+    about: [`Takes effect at once. ${RUNNING}`],
     positionals: [PERSON],
     flags: [CONFIG],
-    examples: [{ line: 'flasher-web people remove anna', does: 'let anna in no more' }],
+    examples: [{ line: 'flasher-web people remove anna', does: 'no longer let anna log in' }],
   },
 } as const satisfies Readonly<Record<string, Command>>
 
@@ -124,8 +124,8 @@ export const COMMANDS = {
     words: ['flash'],
     summary: 'have a running server flash a machine, and wait for it',
     about: [
-      'For scripts: asks a server over its API with the token in FLASHER_TOKEN (scope flash, with --power also power). Prints the outcome on stdout and how far it is on stderr. Ending the program ends the wait, not the flash.',
-      'With --until booted it waits until the new system was seen running, which takes [proof] enabled on the server.',
+      'For scripts: asks a server over its API with the token in FLASHER_TOKEN (scope flash, with --power also power). Prints the outcome on stdout and the progress on stderr. If you stop the program, the flash continues.',
+      'With --until booted it waits until the new system is running. This requires [proof] enabled on the server.',
     ],
     positionals: [
       { value: { name: 'MAC', completes: 'nothing' }, help: 'the MAC address of the machine' },
@@ -134,10 +134,10 @@ export const COMMANDS = {
       {
         name: 'server',
         value: { name: 'URL', completes: 'nothing' },
-        help: 'the address of the server (default: http://127.0.0.1:8080, with --config the port that is set there)',
+        help: 'the address of the server (default: http://127.0.0.1:8080, or the port of --config)',
       },
-      textFlag('image', 'NAME|REF', 'the image to assign first; without it, the present one'),
-      textFlag('disk', 'SERIAL', 'the disk to assign first; without it, the present one'),
+      textFlag('image', 'NAME|REF', 'the image to assign first (default: the current one)'),
+      textFlag('disk', 'SERIAL', 'the disk to assign first (default: the current one)'),
       { name: 'wait', value: null, help: 'wait for the end of the flash' },
       {
         name: 'until',
@@ -152,10 +152,10 @@ export const COMMANDS = {
       {
         name: 'limit',
         value: { name: 'SECONDS', completes: 'nothing', default: '3600' },
-        help: 'the longest wait',
+        help: 'maximum time to wait',
       },
       { name: 'power', value: null, help: 'turn the machine on and boot it from the network' },
-      { name: 'restart', value: null, help: 'the same, also where it is on' },
+      { name: 'restart', value: null, help: 'the same; also restart it if it is on' },
       CONFIG,
       JSON_FLAG,
     ],
@@ -186,8 +186,8 @@ export const COMMANDS = {
     words: ['import'],
     summary: 'import machines: an export bundle, or the state of the earlier line',
     about: [
-      'Every machine of the bundle starts over: mode flasher-inventory, no image, no disk, no labels; its name stays unless the bundle has another. Other machines are kept. Works while the server is running.',
-      'With --from earlier, DIR is the state folder of a server of the earlier line, which is only read. Its machines come in as flasher-inventory, with their host names as names, and with their images where the catalog has one image of that file name. Machines that are here already are kept. What does not come along is listed.',
+      'Every machine of the bundle is reset: mode flasher-inventory, no image, no disk, no labels. Its name is kept unless the bundle has another. Other machines are not changed. Works while the server is running.',
+      'With --from earlier, DIR is the state folder of a server of the earlier line; it is not changed. Its machines are imported as flasher-inventory, with their host names as names, and with their images if the catalog has exactly one image of that file name. Existing machines are kept. Anything that is not imported is listed.',
     ],
     positionals: [
       {
@@ -204,7 +204,7 @@ export const COMMANDS = {
           choices: ['bundle', 'earlier'],
           default: 'bundle',
         },
-        help: 'what DIR is',
+        help: 'type of DIR',
       },
       { name: 'dry-run', value: null, help: 'with --from earlier: change nothing, only list' },
       { name: 'json', value: null, help: 'with --from earlier: print one JSON document on stdout' },
@@ -214,7 +214,7 @@ export const COMMANDS = {
       { line: 'flasher-web import /srv/fleet', does: 'import what another server exported' },
       {
         line: 'flasher-web import --from earlier --dry-run /mnt/old/var/lib/flasher',
-        does: 'list what would come along from an earlier server',
+        does: 'list what would be imported from an earlier server',
       },
     ],
   },
@@ -224,7 +224,7 @@ export const COMMANDS = {
     about: ['A backup holds the export bundle and a full copy of the database.'],
     positionals: [],
     flags: [CONFIG],
-    examples: [{ line: 'flasher-web backup', does: 'make one besides the scheduled ones' }],
+    examples: [{ line: 'flasher-web backup', does: 'make one in addition to the scheduled ones' }],
   },
   restore: {
     words: ['restore'],
@@ -270,7 +270,7 @@ export const COMMANDS = {
   ...PEOPLE_COMMANDS,
   'database-status': {
     words: ['database', 'status'],
-    summary: 'show who leads on the shared database, and how far this server is',
+    summary: 'show which server leads, and whether this one is up to date',
     about: [
       'Asks the database of database.url and changes nothing. Works while the server is running.',
     ],
@@ -280,31 +280,29 @@ export const COMMANDS = {
   },
   'database-import': {
     words: ['database', 'import'],
-    summary: 'bring the state of this server into an empty shared database',
+    summary: 'import the state of this server into an empty shared database',
     about: [
-      'Disarms every machine and lists those that were armed: nobody knows whether their orders were carried out elsewhere. From then on the state belongs to that database. The server must not be running.',
+      'Disarms every machine and lists those that were armed, because their orders may have been carried out elsewhere. The state then belongs to that database. The server must not be running.',
     ],
     positionals: [],
     flags: [CONFIG],
-    examples: [{ line: 'flasher-web database import', does: 'begin to use PostgreSQL' }],
+    examples: [{ line: 'flasher-web database import', does: 'start to use PostgreSQL' }],
   },
   'database-detach': {
     words: ['database', 'detach'],
-    summary: 'let the state of this server stand alone again',
+    summary: 'detach the state of this server from the shared database',
     about: [
-      'Disarms every machine and lists those that were armed: other servers may go on with the database. Needs neither the database nor database.url. The server must not be running.',
+      'Disarms every machine and lists those that were armed, because other servers may still use the database. Works without the database and database.url. The server must not be running.',
     ],
     positionals: [],
     flags: [CONFIG],
-    examples: [
-      { line: 'flasher-web database detach', does: 'go on without the database, which is lost' },
-    ],
+    examples: [{ line: 'flasher-web database detach', does: 'continue without a lost database' }],
   },
   'database-accept-older': {
     words: ['database', 'accept-older'],
-    summary: 'go on with a shared database that is older than the state of this server',
+    summary: 'accept a shared database that is older than the state of this server',
     about: [
-      'For a database that was restored from a backup or has lost its last changes. What it has replaces the state of this server, and every machine is disarmed and listed. The server must not be running.',
+      'For a database that was restored from a backup or has lost its last changes. It replaces the state of this server, and every machine is disarmed and listed. The server must not be running.',
     ],
     positionals: [],
     flags: [CONFIG],
@@ -316,7 +314,7 @@ export const COMMANDS = {
     words: ['database', 'forget'],
     summary: 'forget a server that is gone for good',
     about: [
-      'After an upgrade the new release leads once every server has it. Nobody waits any more for a server that was forgotten, or was silent for 10 minutes. One that runs is known again a second later. Works while servers are running.',
+      'After an upgrade the new release leads once every server has it. Forgotten servers, and servers that were silent for 10 minutes, are not waited for. A running server is known again a second later. Works while servers are running.',
     ],
     positionals: [
       {
@@ -326,7 +324,7 @@ export const COMMANDS = {
     ],
     flags: [CONFIG],
     examples: [
-      { line: 'flasher-web database forget flasher-2', does: 'wait no longer for flasher-2' },
+      { line: 'flasher-web database forget flasher-2', does: 'stop waiting for flasher-2' },
     ],
   },
   'config-show': {
@@ -352,7 +350,7 @@ export const COMMANDS = {
   },
   'config-reference': {
     words: ['config', 'reference'],
-    summary: 'print the reference of all settings (docs/settings.md)',
+    summary: 'print a reference of all settings (docs/settings.md)',
     about: ['Prints Markdown, generated from the table that reads the configuration.'],
     positionals: [],
     flags: [CONFIG],
@@ -370,7 +368,7 @@ export const COMMAND_LINE: CommandLine = {
   program: 'flasher-web',
   summary: 'the machine server',
   about: [
-    'Network-boots machines, shows them in a browser, and has them flash images to their disks.',
+    'Boots machines over the network, flashes images to their disks, and shows them in a browser.',
   ],
   commands: [...Object.values(COMMANDS), TEXTS.completion, TEXTS.manual],
   exitCodes: [...listExitCodes('server'), ...FLASH_EXITS],

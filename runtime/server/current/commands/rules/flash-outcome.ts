@@ -11,8 +11,8 @@ const TIMED_OUT = 5
 
 export const FLASH_EXITS: readonly Entry[] = [
   ['3', 'flash: the machine was not flashed: failed, not-booted, disarmed, replaced or deleted'],
-  ['4', 'flash --until booted: it was flashed, and its system is not proved to run'],
-  ['5', 'flash: the time to wait is over; the machine may still be flashed'],
+  ['4', 'flash --until booted: it was flashed, but its system was not seen running'],
+  ['5', 'flash: timed out; the machine may still be flashed'],
 ]
 
 const EXITS: Readonly<Record<string, number>> = {

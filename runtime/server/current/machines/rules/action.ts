@@ -92,25 +92,25 @@ export const ACTIONS = {
     apply: (machine, _, now) => disarmByHand(machine, now),
   }),
   'boot-disk': action({
-    past: 'is to boot its disk, although the end of a flash was never reported',
+    past: 'was set to boot its disk, although a flash never reported its end',
     scope: 'machines',
     schema: nothing,
     apply: (machine, _, now) => allowDisk(machine, now),
   }),
   refresh: action({
-    past: 'is to list its disks anew',
+    past: 'was set to refresh its inventory',
     scope: 'machines',
     schema: nothing,
     apply: (machine, _, now) => refreshInventory(machine, now),
   }),
   mode: action({
-    past: 'got another boot mode',
+    past: 'has a new boot mode',
     scope: 'machines',
     schema: z.strictObject({ boot_mode: z.enum(BOOT_MODES) }),
     apply: edit,
   }),
   image: action({
-    past: 'got another image',
+    past: 'has a new image',
     scope: 'machines',
     schema: FieldsSchema.pick({ bty_image_ref: true, channel: true }).refine(
       ({ bty_image_ref, channel }) => bty_image_ref !== undefined || channel !== undefined,
@@ -130,7 +130,7 @@ export const ACTIONS = {
     },
   }),
   name: action({
-    past: 'got another name or other labels',
+    past: 'has a new name or labels',
     scope: 'machines',
     schema: IdentitySchema,
     checkMany: ({ name }) => (name ? fieldError(['name'], NAME_OF_ONE) : null),
@@ -142,7 +142,7 @@ export const ACTIONS = {
   lock: setting('was locked', nothing, { locked: true }),
   unlock: setting('was unlocked', nothing, { locked: false }),
   capture: action({
-    past: 'is to be captured',
+    past: 'was set to be captured',
     scope: 'flash',
     schema: CaptureFieldsSchema.extend({ name: CaptureNameSchema.default(NAME_FOR_EACH) }),
     checkMany: ({ name }) => (isForEach(name) ? null : fieldError(['name'], SAME_NAME)),
@@ -161,20 +161,20 @@ export const ACTIONS = {
     },
   }),
   'cancel-capture': action({
-    past: 'is not captured any more',
+    past: 'is no longer set to be captured',
     scope: 'flash',
     schema: nothing,
     apply: (machine, _, now) => cancelCapture(machine, now),
   }),
 } as const satisfies Readonly<Record<string, MachineAction>>
 
-const CHANGED = 'Its name or its labels have changed meanwhile, so it was left as it is.'
-const NAME_OF_ONE = 'is for one machine: each has a name of its own'
+const CHANGED = 'Its name or labels were changed in the meantime, so it was skipped.'
+const NAME_OF_ONE = 'can be used with one machine only'
 
 export const SAME_NAME_AS_ANOTHER =
-  'Another machine would give its image the same name: choose another name.'
+  'Another machine would use the same image name. Choose another name.'
 
-const SAME_NAME = 'must contain {name} or {mac}: each machine has an image of its own'
+const SAME_NAME = 'must contain {name} or {mac}, so that each machine gets its own image'
 
 interface ActionRow<Schema extends z.ZodType> extends Pick<
   MachineAction,
@@ -199,7 +199,7 @@ function action<Schema extends z.ZodType>(row: ActionRow<Schema>): MachineAction
       const parsed = row.schema.safeParse(parameters)
       return parsed.success
         ? row.apply(machine, parsed.data, now)
-        : refuse('The parameters are not as they must be.')
+        : refuse('The parameters are invalid.')
     },
   }
 }

@@ -110,21 +110,21 @@ const attended = (state: MachineState, texts: RuleTexts): RuleRow => ({
   counted: false,
 })
 
-const UNTIL_ARMED = 'It is flashed once somebody arms it. Until then it boots its own disk.'
+const UNTIL_ARMED = 'Arm it to flash it. Until then it boots its own disk.'
 
 export const RULES = {
   'ipxe-exit': disk('ready', {
-    reason: 'Its mode is to boot its own disk.',
+    reason: 'It is set to boot its own disk.',
     word: 'boots its disk',
     is: 'Boots its own disk.',
     next: 'Select Flash once to flash it.',
     will: 'Boot its disk',
   }),
   wizard: attended('ready', {
-    reason: 'Its mode is to open the wizard for the person in front of it.',
+    reason: 'It is set to open the wizard.',
     word: 'opens the wizard',
     is: 'Opens the wizard.',
-    next: 'The person in front of it chooses image and disk.',
+    next: 'A person at the machine chooses image and disk.',
     will: 'Open the wizard',
   }),
   'disks-wanted': liveSystem('ready', {
@@ -135,7 +135,7 @@ export const RULES = {
     will: 'List its disks, then boot its disk',
   }),
   'disks-stale': liveSystem('ready', {
-    reason: 'The list of its disks is older than inventory_refresh.',
+    reason: 'Its inventory is older than inventory_refresh.',
     word: 'lists its disks',
     is: 'The list of its disks is out of date.',
     next: 'Its next network boot lists them again, then it boots its own disk.',
@@ -149,12 +149,12 @@ export const RULES = {
     will: 'Boot its disk',
   }),
   flash: flash({
-    reason: 'An image and a disk are selected: it is flashed.',
+    reason: 'It is flashed, as an image and a disk are selected.',
     is: 'Ready to be flashed.',
     next: 'Its next network boot flashes it.',
   }),
   'flash-retry': flash({
-    reason: 'Its last flash never reported that it was done: it is flashed again.',
+    reason: 'It is flashed again, as its last flash never reported its end.',
     is: 'Started to flash and has not reported the end.',
     next: 'Its next network boot flashes it again.',
   }),
@@ -167,36 +167,34 @@ export const RULES = {
   'disk-allowed': disk('ready', {
     reason: 'An operator chose to boot its disk, although a flash never reported its end.',
     word: 'boots its disk',
-    is: 'Boots its own disk, as an operator chose after a flash whose end was never reported.',
-    next: 'It is flashed again once somebody arms it.',
+    is: 'Boots its own disk, as an operator chose after an unfinished flash.',
+    next: 'Arm it to flash it again.',
   }),
   disarmed: disk('needs-you', {
-    reason:
-      'An older state of the server was restored, which arms no machine: it is flashed once an operator arms it again.',
+    reason: 'Disarmed, as an older state of the server was restored. Arm it again to flash it.',
     is: 'Not armed: an older state of the server was restored.',
     next: UNTIL_ARMED,
   }),
   withdrawn: disk('ready', {
-    reason: 'An operator disarmed it: it is flashed once an operator arms it again.',
+    reason: 'An operator disarmed it. Arm it again to flash it.',
     is: 'Disarmed.',
     next: UNTIL_ARMED,
   }),
   expired: disk('ready', {
-    reason:
-      'It was armed for longer than armed_hours: it is flashed once an operator arms it again.',
+    reason: 'It was armed for longer than armed_hours. Arm it again to flash it.',
     is: 'Its order to flash has expired.',
     next: UNTIL_ARMED,
   }),
   paused: disk('paused', {
-    reason: 'Its batch is paused: it is flashed after you resume it.',
+    reason: 'Its batch is paused. It is flashed after you resume the batch.',
     is: 'Paused with its batch.',
     next: 'Until you resume, this machine boots from its own disk.',
   }),
   'held-back': attended('needs-you', {
     reason:
-      'A flash of it began and never reported its end, and its order was taken away since: the disk may be half written.',
-    is: 'A flash of it never reported its end, and its order was taken away since; the disk may be half written.',
-    next: 'Its next network boot opens the wizard. Flash it again, or boot the disk anyway if you know that it is good.',
+      'A flash never reported its end, and the machine was disarmed since. The disk may be half written.',
+    is: 'A flash never reported its end, and the machine was disarmed since. The disk may be half written.',
+    next: 'Its next network boot opens the wizard. Flash it again, or boot the disk anyway if you know that it is intact.',
   }),
   'disk-after-flash': disk('done', {
     reason: 'It was just flashed, and boot_disk_once_after_flash is on.',
@@ -210,7 +208,7 @@ export const RULES = {
     next: 'It boots its own disk.',
   }),
   'loop-to-person': liveSystem('needs-you', {
-    reason: 'Its flash was started too often without finishing: the disk may be half written.',
+    reason: 'Its flash was started too often without finishing. The disk may be half written.',
     is: 'Its flash never finished; the disk may be half written.',
     next: 'Its next network boot opens the wizard.',
   }),
@@ -221,12 +219,12 @@ export const RULES = {
   }),
   'half-written': disk('needs-you', {
     reason:
-      'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
-    is: 'Waiting: its disk may be half written, because a flash never reported its end, and the server has no live system to flash it again.',
-    next: 'Fetch one on the Netboot page, or boot the disk anyway if you know that it is good.',
+      'A flash never reported its end, so the disk may be half written, and there is no live system to flash it again.',
+    is: 'Waiting for a live system. A flash never reported its end, so the disk may be half written.',
+    next: 'Fetch one on the Netboot page, or boot the disk anyway if you know that it is intact.',
   }),
   queued: disk('armed', {
-    reason: 'max_flashes machines are being flashed already: it waits for its turn.',
+    reason: 'It waits for its turn, as max_flashes machines are being flashed.',
     is: 'Ready to be flashed.',
     next: 'Its next network boot waits for its turn, then flashes it.',
   }),

@@ -55,7 +55,7 @@ export function disarm(machine: Machine, now: string, by: DisarmCause = 'restore
 }
 
 const CANCELLED: Readonly<Record<DisarmCause, string>> = {
-  restored: 'The state of the server was replaced by an older one, so the order was cancelled.',
+  restored: 'An older state of the server was restored, so the order was cancelled.',
   operator: 'An operator disarmed the machine.',
   expired: 'The order expired.',
 }
@@ -67,11 +67,11 @@ export function disarmByHand(machine: Machine, now: string): Result<Machine, str
 }
 
 const BEGUN =
-  'Its flash has begun and cannot be taken back: wait for its end, or confirm that the disk is intact with "Boot its disk anyway" (action boot-disk).'
+  'Its flash has started and cannot be undone. Wait for its end, or confirm that the disk is intact with "Boot its disk anyway" (action boot-disk).'
 
 /** Refused once its flash has begun. */
 export function pauseOrder(machine: Machine, now: string): Result<Machine, string> {
-  if (hasUnfinishedFlash(machine)) return refuse('Its flash has begun.')
+  if (hasUnfinishedFlash(machine)) return refuse('Its flash has started.')
   if (!hasFlashOrder(machine)) return refuse('Not armed.')
   if (machine.cycle.paused_at !== null) return refuse('Paused already.')
   return accept({
@@ -226,11 +226,11 @@ export type StopRule = DisarmedRule | 'paused'
 
 export const STOPPED: Readonly<Record<StopRule, string>> = {
   disarmed:
-    'An older state of the server was restored, which arms no machine: arm it again on the server.',
-  withdrawn: 'An operator disarmed this machine: arm it again on the server to flash it.',
-  expired: 'The order to flash this machine has expired: arm it again on the server.',
+    'An older state of the server was restored, so this machine is disarmed. Arm it again on the server.',
+  withdrawn: 'An operator disarmed this machine. Arm it again on the server to flash it.',
+  expired: 'The order to flash this machine has expired. Arm it again on the server.',
   paused: 'The batch of this machine is paused on the server.',
 }
 
 export const HELD_BACK =
-  'A flash of this machine began and never reported its end, and its order was taken away since: its disk may be half written. Flash it here, or arm it again on the server.'
+  'A flash of this machine never reported its end, and the machine was disarmed since. Its disk may be half written. Flash it here, or arm it again on the server.'

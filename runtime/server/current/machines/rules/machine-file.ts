@@ -77,7 +77,7 @@ function readName(before: string | null, cell: string | undefined): Result<strin
   // Characters that no table shows are escaped there, which is no new name.
   if (cell === undefined || cell === printableText(before ?? '')) return accept(before)
   if (cell.includes('\ufffd'))
-    return refuse('The name has characters that are no UTF-8. Save the table as "CSV UTF-8".')
+    return refuse('The name is not valid UTF-8. Save the table as "CSV UTF-8".')
   if (cell === misread(before ?? ''))
     return refuse(
       'The name was read in another encoding than UTF-8. Download the table again, and save it as "CSV UTF-8".',
@@ -128,7 +128,7 @@ function readColumn(
   const [one, other] = [inLabels.join(', '), inColumn.join(', ')]
   return inColumn.length === 0 || one === other
     ? accept(inLabels)
-    : refuse(`The labels name ${one}, the column ${column} names ${other}: they must be the same.`)
+    : refuse(`The labels name ${one}, the column ${column} names ${other}: they must match.`)
 }
 
 const MONTHS =
@@ -195,17 +195,15 @@ const COLUMNS: ReadonlyMap<string, FileColumn> = new Map<string, FileColumn>([
 
 const REFUSALS = {
   empty: 'Choose a file, or paste a table.',
-  gone: 'This preview is gone, as the server was restarted or others made many since. Choose the file again.',
-  nul: 'Line {line} holds bytes that are no text. Save the table as "CSV UTF-8" and try again.',
-  'open-quote': 'Line {line}: a cell begins with a quotation mark that nothing closes.',
-  'after-quote':
-    'Line {line}: something stands between a closing quotation mark and the separator.',
+  gone: 'This preview has expired. Choose the file again.',
+  nul: 'Line {line} holds bytes that are not text. Save the table as "CSV UTF-8" and try again.',
+  'open-quote': 'Line {line}: a quotation mark is not closed.',
+  'after-quote': 'Line {line}: there is text after a closing quotation mark.',
   rows: 'The file has more than {most} lines. Split it.',
   columns: 'Line {line} has more than {most} columns.',
   characters: 'Line {line}: a cell has more than {most} characters.',
-  noMac:
-    'The first line names no column "mac". It names the columns: mac, and any of name, labels, rack and slot.',
-  noColumn: 'The first line names no column that can be changed: name, labels, rack or slot.',
+  noMac: 'The first line must name the column "mac", and any of name, labels, rack and slot.',
+  noColumn: 'The first line must name at least one of name, labels, rack and slot.',
   doubled: 'The first line names the column {column} twice.',
 } as const
 

@@ -58,7 +58,7 @@ export const NameSchema = z
       (character) => printable(character) !== character,
     )
     if (hidden !== undefined) {
-      context.addIssue(`a name cannot hold ${nameCharacter(hidden)}, which cannot be shown`)
+      context.addIssue(`a name cannot hold ${nameCharacter(hidden)}, which is invisible`)
     }
     const length = [...name].length
     if (length > MAX_NAME_CHARACTERS) {
@@ -273,14 +273,14 @@ export const MACHINE_FIELDS = {
     sent: true,
     put: TemplateSchema.exactOptional(),
     title: 'First-boot template',
-    setBy: { action: 'first-boot', past: 'got another first-boot template' },
+    setBy: { action: 'first-boot', past: 'has a new first-boot template' },
   },
   /** When the newest token was made that fetched its first-boot configuration. */
   first_boot_taken_at: field(maybeTime, null),
   serial_console: {
     ...field(z.enum(SERIAL_CONSOLES), 'ttyS0'),
     title: 'Serial console',
-    setBy: { action: 'console', past: 'got another serial console' },
+    setBy: { action: 'console', past: 'has a new serial console' },
     form: {
       label: 'Serial console',
       hint: 'The port for the console of the live system.',
@@ -294,7 +294,7 @@ export const MACHINE_FIELDS = {
   grow: {
     ...field(flag, false),
     title: 'Grows to fill the disk',
-    setBy: { action: 'grow', past: 'is grown or left as it is when it is flashed' },
+    setBy: { action: 'grow', past: 'has a new setting for its last partition' },
     form: {
       label: 'Last partition',
       hint: 'ext4, XFS, btrfs and NTFS can be grown while the disk is flashed.',

@@ -110,7 +110,7 @@ export function flashAgain(machine: Machine, now: string): Result<Machine, strin
  */
 export function allowDisk(machine: Machine, now: string): Result<Machine, string> {
   if (!hasUnfinishedFlash(machine)) {
-    return refuse('It has no unfinished flash, so there is nothing to override.')
+    return refuse('There is no unfinished flash to override.')
   }
   const cycle: Cycle = {
     ...machine.cycle,
@@ -159,14 +159,14 @@ export function orderCapture(
 
 function findCaptureRefusal(machine: Machine): string | null {
   const { boot_mode, cycle, capture } = machine
-  if (isPending(capture)) return 'A capture is ordered already: cancel it first.'
+  if (isPending(capture)) return 'A capture is already ordered. Cancel it first.'
   if (hasUnfinishedFlash(machine)) return UNFINISHED
   // A late end of the flash before would arm the next one in a mode that flashes always.
   const isDisarmed =
     flashesOnce(boot_mode) &&
     [cycle.finished_at, cycle.disk_allowed_at, cycle.disarmed_at].some((at) => at !== null)
   return isFlashMode(boot_mode) && !isDisarmed
-    ? 'It is set to be flashed: choose another boot mode first.'
+    ? 'It is set to be flashed. Choose another boot mode first.'
     : null
 }
 
@@ -189,10 +189,10 @@ export const cancelCapture = (machine: Machine, now: string): Result<Machine, st
     : refuse('No capture is ordered.')
 
 const CAPTURING =
-  'A capture is ordered: cancel it, or wait for its end, before the machine is flashed.'
+  'A capture is ordered. Cancel it, or wait for its end, before you flash the machine.'
 const UNFINISHED =
-  'A flash of it never finished: its disk may be half written. Flash it again, or confirm that the disk is intact with "Boot its disk anyway" (action boot-disk).'
-const LOCKED = 'Locked: unlock the machine to flash it.'
+  'A flash never finished, so the disk may be half written. Flash it again, or confirm that the disk is intact with "Boot its disk anyway" (action boot-disk).'
+const LOCKED = 'Locked. Unlock the machine to flash it.'
 
 const isSameIntent = (
   machine: Machine,

@@ -118,9 +118,9 @@ function planCapture(
 }
 
 const OLD_CAPTURE_CLIENT =
-  'A capture of this machine was ordered, and its live system cannot capture disks: install a newer live system on the server.'
+  'The live system is too old to capture disks. Install a newer one on the server.'
 const NO_CACHE =
-  'A capture of this machine was ordered, and the server has no cache service to upload the image to.'
+  'The capture cannot start, because the server has no image cache to upload the image to.'
 
 /** A flash is planned only for exactly one disk, and never twice for a finished flash-once. */
 function planFlash(
@@ -185,7 +185,7 @@ function planDisk(
 }
 
 const OLD_DISK_CLIENT =
-  'The disk of this machine is selected by its WWN, EUI or place, and its live system knows disks by their serial numbers alone: install a newer live system on the server.'
+  'The live system is too old to find a disk by its WWN, EUI or place. Install a newer one on the server.'
 
 const askDelta = ({ settings }: Surroundings): { readonly delta?: true } =>
   settings.delta === true ? { delta: true } : {}
@@ -281,10 +281,10 @@ function reachableUrl(image: CatalogEntry, base: string): string {
 }
 
 const LOOP =
-  'The server booted this machine into the live system repeatedly and it never reported that it was done. ' +
-  'Its disk may be half written: find out what is wrong, then flash it manually.'
+  'This machine booted the live system repeatedly without reporting that it was done. ' +
+  'Its disk may be half written. Find out what is wrong, then flash it manually.'
 
-const HALF_WRITTEN = 'A flash of it never finished: its disk may be half written.'
+const HALF_WRITTEN = 'A flash never finished, so the disk may be half written.'
 
 const rule = (name: PlanRule, plan: Plan, mismatch: DiskMismatch | null = null): PlanRuling => ({
   rule: name,

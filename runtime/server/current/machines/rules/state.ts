@@ -33,7 +33,7 @@ export function decideState(
   if (rulings.boot.rule === 'capture') return decideCapture(machine, rulings.plan)
   const view = decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
   return isHeldByLock(machine, rulings.boot.rule, view)
-    ? { ...view, next: 'It is locked: nothing flashes it until somebody unlocks it.' }
+    ? { ...view, next: 'Locked. Unlock it to flash it.' }
     : view
 }
 

@@ -19,7 +19,7 @@ import type { Surroundings } from './surroundings.ts'
 export type Unready = 'locked' | 'no-image' | 'unknown-image' | 'not-an-image' | 'no-target'
 
 export const UNREADY: Readonly<Record<Unready, string>> = {
-  locked: 'This machine is locked on the server: it is not flashed.',
+  locked: 'This machine is locked on the server, so it is not flashed.',
   'no-image': 'The server has no image for this machine.',
   'unknown-image': 'The image of this machine is not in the catalog of the server.',
   'not-an-image': 'The file assigned to this machine is not a disk image.',
@@ -77,10 +77,10 @@ export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
       return `The disk ${name}, which is selected on the server, is not in this machine.`
     case 'disk-ambiguous':
       return kindOf(of) === 'serial'
-        ? `${mismatch.count} disks of this machine have the serial number ${name}: select one by its WWN or place.`
-        : `${mismatch.count} disks of this machine are called ${name}: select one manually.`
+        ? `${mismatch.count} disks of this machine have the serial number ${name}. Select one by its WWN or place.`
+        : `${mismatch.count} disks of this machine are called ${name}. Select one manually.`
     case 'disk-changed':
-      return `Another disk is at ${name}: ${renderPicked(mismatch.is)}. When it was selected, there was ${renderPicked(mismatch.was)}. Select it again if it is the right one.`
+      return `Another disk is at ${name}: ${renderPicked(mismatch.is)}. The selected disk was ${renderPicked(mismatch.was)}. Select it again if it is the right one.`
     case 'disk-read-only':
       return `The disk ${name} is read-only.`
     case 'disk-too-small':

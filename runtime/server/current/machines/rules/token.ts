@@ -88,14 +88,14 @@ const isMomentAgo = (at: string | null, now: string): boolean =>
 
 export const TOKEN_REFUSALS: Readonly<Record<BootTokenRefusal, string>> = {
   missing:
-    'no boot token: this server wants one ([pxe] tokens = require), and a live system that passes it on',
-  malformed: 'what was shown is no boot token',
-  foreign: 'the boot token is not of this server and this machine',
-  expired: 'the boot token has expired: boot the machine from the network again',
-  'no-machine': 'the machine was deleted since it booted: boot it from the network again',
+    'no boot token. This server requires one ([pxe] tokens = require), and a live system that sends it',
+  malformed: 'this is not a boot token',
+  foreign: 'the boot token is for another server or machine',
+  expired: 'the boot token has expired. Boot the machine from the network again',
+  'no-machine': 'the machine was deleted after it booted. Boot it from the network again',
   'other-boot':
-    'the boot token is of an earlier boot, and the machine was given something else to do since: boot it from the network again',
-  over: 'the boot token is of a boot whose flash is done: it is good for nothing new',
+    'the boot token is for an earlier boot, and the machine was changed since. Boot it from the network again',
+  over: 'the boot token cannot be used again, because the flash of this boot is done',
 }
 
 /** However they are spelled. */

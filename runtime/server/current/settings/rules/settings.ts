@@ -387,9 +387,9 @@ export const SETTINGS = {
 /** Sections of other programs, and keys of the earlier line. */
 const RETIRED: KnownElsewhere = {
   ...listForeignSections(Object.keys(SETTINGS)),
-  'server.trusted_proxy': 'not read any more: list the proxy in server.trusted_proxies',
-  'paths.catalog_file': 'not read any more: the catalog is kept as catalog.toml in paths.state_dir',
-  'tuning.backup_max_parallel': 'not read any more: one backup is made at a time',
+  'server.trusted_proxy': 'no longer used: list the proxy in server.trusted_proxies',
+  'paths.catalog_file': 'no longer used: the catalog is kept as catalog.toml in paths.state_dir',
+  'tuning.backup_max_parallel': 'no longer used: one backup is made at a time',
   'wizard.*':
     'not read from files: the wizard has FLASHER_IMAGE_ROOT, FLASHER_REGISTER_UEFI_BOOT and FLASHER_DEFAULT_CATALOG',
   'nbdmux.*': 'not read: that component is not part of this program',

@@ -137,8 +137,8 @@ test('what is wrong is named, and what was meant', () => {
     ['list', 'list needs one of: things'],
     ['lits', 'unknown command: lits; did you mean list?'],
     ['list thing', 'unknown command: list thing; did you mean things?'],
-    ['--json list things', '--json comes after the command'],
-    ['list --json things', '--json comes after the command'],
+    ['--json list things', '--json goes after its command: "tool list things", "tool copy"'],
+    ['list --json things', '--json goes after its command: "tool list things"'],
     ['--verison', 'unknown flag: --verison; did you mean --version?'],
     ['copy a --to b --jsno', 'unknown flag: --jsno; did you mean --json?'],
     ['copy a --to b -j', 'unknown flag: -j'],
@@ -146,7 +146,7 @@ test('what is wrong is named, and what was meant', () => {
     ['copy a --to=', '--to needs a value: PATH'],
     ['copy a --to --json', '--to needs a value: PATH'],
     ['copy a --to --', '--to needs a value: PATH'],
-    ['copy a --to b --json=yes', '--json takes no value'],
+    ['copy a --to b --json=yes', '--json has no value'],
     ['copy a --to b --mode quick', '--mode must be one of fast, slow, not quick'],
     ['copy a --to b --mode fsat', '--mode must be one of fast, slow, not fsat; did you mean fast?'],
     ['copy a --to b --id x1', '--id must be digits, not x1'],
@@ -192,7 +192,7 @@ test('a main program takes its flags in front of everything, also without a comm
     [['--server', 'lab', 'list'], 'unexpected argument: list'],
     [['--server'], '--server needs a value: URL'],
     [['--serve', 'lab'], 'unknown flag: --serve; did you mean --server?'],
-    [['--json'], '--json comes after the command'],
+    [['--json'], '--json goes after its command: "tool list things", "tool copy"'],
   ]
   for (const [argv, meant] of rows) {
     const got = parseArguments(line, argv)

@@ -144,22 +144,22 @@ test('MACs in any spelling, times with an offset', () => {
 })
 
 const REFUSED = [
-  ['', /no JSON/],
-  ['[]', /no export bundle/],
-  ['{}', /names no bty_export_version/],
+  ['', /not JSON/],
+  ['[]', /not an export bundle/],
+  ['{}', /has no bty_export_version/],
   [bundleWith({ bty_export_version: 1 }), /version 1, from before release 0\.31\.0.*export again/],
   [bundleWith({ bty_export_version: 2 }), /version 2.*with image bytes.*export again/],
   [bundleWith({ bty_export_version: 4 }), /version 4; only version 3/],
   [bundleWith({ bty_export_version: '3' }), /version "3"; only version 3/],
   [bundleWith({ machines: {} }), /^machines: /],
-  [withMachine({ mac: 'x' }), /^machines\.0\.mac: "x" is no MAC/],
+  [withMachine({ mac: 'x' }), /^machines\.0\.mac: "x" is not a MAC/],
   [withMachine({ known_disks: '[]' }), /^machines\.0\.known_disks: /],
   [withMachine({ known_disks: [{ path: 5 }] }), /^machines\.0\.known_disks\.0\.path: /],
   [withMachine({ known_disks_at: 'yesterday' }), /^machines\.0\.known_disks_at: /],
   [withMachine({ hw_lshw: 'text' }), /^machines\.0\.hw_lshw: /],
   [
     bundleWith({ machines: [{ mac: MAC }, { mac: MAC.toUpperCase() }] }),
-    /^machines\.1\.mac: .* comes twice/,
+    /^machines\.1\.mac: .* is listed twice/,
   ],
 ] as const
 for (const [text, reason] of REFUSED) {

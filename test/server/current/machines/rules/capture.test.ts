@@ -74,8 +74,8 @@ test('it is planned only for a client that announces it, for one disk, with a ca
     const { plan } = decidePlan(of, { ...surroundings, ...more }, features)
     return plan.mode === 'interactive' ? plan.reason : plan.mode
   }
-  assert.match(reasonOf(machine, { ...KNOWS, capture: false }) ?? '', /cannot capture disks/)
-  assert.match(reasonOf(machine, KNOWS, { cacheUrl: null }) ?? '', /no cache service/)
+  assert.match(reasonOf(machine, { ...KNOWS, capture: false }) ?? '', /too old to capture disks/)
+  assert.match(reasonOf(machine, KNOWS, { cacheUrl: null }) ?? '', /no image cache/)
   const gone = { ...machine, known_disks: [diskOf('S1')] }
   assert.match(reasonOf(gone) ?? '', /S2, which is selected on the server, is not in/)
   const twice = { ...machine, known_disks: [diskOf('S2'), diskOf('S2')] }
@@ -159,7 +159,7 @@ test('a late end of a flash arms nothing while a capture is ordered', () => {
     const allowed = ACTIONS['boot-disk'].apply({ ...unfinished(), boot_mode }, {}, NOW)
     assert.ok(allowed.ok)
     if (boot_mode === 'flasher-flash-always') {
-      assert.match(refusalOf(allowed.value, S1) ?? '', /choose another boot mode/)
+      assert.match(refusalOf(allowed.value, S1) ?? '', /Choose another boot mode/)
       continue
     }
     const failed = ended(contacts.rememberDone(order(allowed.value), LATER), 'failed')
@@ -189,7 +189,7 @@ test('the disk is the one that is named, else the selected or the only one', () 
   assert.is(serialOf(BASE, { disk_serial: ' S2 ' }), 'S2')
   assert.is(refusalOf(BASE), 'Select the disk to capture.')
   assert.match(refusalOf(BASE, { disk_serial: 'S9' }) ?? '', /S9.*not in this machine/)
-  assert.match(refusalOf(order(BASE), { disk_serial: 'S1' }) ?? '', /ordered already/)
+  assert.match(refusalOf(order(BASE), { disk_serial: 'S1' }) ?? '', /already ordered/)
   for (const name of ['', 'a/b.img.zst', 'x.img', '.x.img.zst']) {
     assert.ok(ACTIONS.capture.check({ name }), name)
   }
@@ -250,7 +250,7 @@ test('several machines do not get the same name; one may have any', () => {
   const errors = capture.check({ name: 'web.img.zst' }, 2) ?? []
   assert.equal(
     errors.map(({ loc, msg }) => [loc.at(-1), msg]),
-    [['name', 'must contain {name} or {mac}: each machine has an image of its own']],
+    [['name', 'must contain {name} or {mac}, so that each machine gets its own image']],
   )
   assert.is(capture.check({ name: '{mac}.img.zst' }, 2), null)
   assert.is(capture.check({}, 2), null)

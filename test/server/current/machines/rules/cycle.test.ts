@@ -348,12 +348,12 @@ for (const [what, disks, target] of [
     const fixture = arm(disks, target)
     const plan = ask(fixture, 'first-boot,capture')
     assert.is(plan.mode, 'interactive')
-    assert.match(plan.mode === 'interactive' ? (plan.reason ?? '') : '', /newer live system/)
+    assert.match(plan.mode === 'interactive' ? (plan.reason ?? '') : '', /Install a newer one/)
     // The clients of old announce nothing, and report neither WWN nor place.
     fixture.disks(...disks.map((disk) => ({ ...disk, wwn: null, by_path: null })))
     const old = ask(fixture, null)
     assert.is(old.mode, 'interactive')
-    assert.match(old.mode === 'interactive' ? (old.reason ?? '') : '', /newer live system/)
+    assert.match(old.mode === 'interactive' ? (old.reason ?? '') : '', /Install a newer one/)
   })
 }
 
@@ -363,7 +363,10 @@ test('another disk at the place is not flashed, neither by server nor by client,
   assert.ok(plan.ok && plan.value.mode === 'flash')
   const swapped = SLOTS.map((disk) => ({ ...disk, size_bytes: 8e12, serial: `S${disk.path}` }))
   const refused = findDisk(swapped, plan.value.disk, plan.value.seen)
-  assert.match(refused.ok ? '' : refused.refusal, /Another disk is at .*8 TB.*there was 4 TB/)
+  assert.match(
+    refused.ok ? '' : refused.refusal,
+    /Another disk is at .*8 TB.*selected disk was 4 TB/,
+  )
   fixture.disks(...swapped)
   const doubted = fixture.plan()
   assert.is(doubted.rule, 'disk-changed')

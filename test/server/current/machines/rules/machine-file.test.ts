@@ -166,10 +166,10 @@ test('a rack that a spreadsheet made a date of is said to be such, and a name in
 
 test('a file as a whole is refused in a sentence', () => {
   assert.match(String(refusalOf('')), /Choose a file/)
-  assert.match(String(refusalOf('name,labels\na,b')), /no column "mac"/)
-  assert.match(String(refusalOf('mac,serial\na,b')), /no column that can be changed/)
+  assert.match(String(refusalOf('name,labels\na,b')), /must name the column "mac"/)
+  assert.match(String(refusalOf('mac,serial\na,b')), /must name at least one of name/)
   assert.match(String(refusalOf('mac,label,Labels\na,b')), /names the column labels twice/)
-  assert.match(String(refusalOf('m\0a\0c\0')), /Line 1 holds bytes that are no text/)
+  assert.match(String(refusalOf('m\0a\0c\0')), /Line 1 holds bytes that are not text/)
   assert.match(String(refusalOf('mac,name\na,"b')), /Line 2: .*quotation mark/)
   assert.match(String(refusalOf(`mac${',x'.repeat(1_000_000)}`)), /more than 100 columns/)
   assert.match(String(refusalOf('mac,name\n'.repeat(1_000_000))), /more than 20000 lines/)
@@ -191,7 +191,7 @@ test('the action changes name and labels alone, and only what is as it was', () 
     { ...machine, labels: ['lab', 'x'] },
   ]) {
     const refused = ACTIONS.name.apply(other, { name: 'new', before }, later)
-    assert.match(refused.ok ? '' : refused.refusal, /changed meanwhile/)
+    assert.match(refused.ok ? '' : refused.refusal, /changed in the meantime/)
   }
   assert.is(ACTIONS.name.check({ name: 'x' }, 1), null)
   assert.ok(ACTIONS.name.check({ name: 'x' }, 2))

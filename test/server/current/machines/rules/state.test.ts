@@ -105,7 +105,7 @@ test('nobody says to flash a locked machine, nor that it is flashed again', () =
   const fixture = createFixture()
   fixture.put({ boot_mode: 'ipxe-exit' })
   fixture.machine = { ...fixture.machine, locked: true }
-  assert.match(stateOf(fixture).next, 'until somebody unlocks it')
+  assert.match(stateOf(fixture).next, 'Unlock it to flash it')
 
   const failed = createFixture()
   failed.flash('flasher-flash-once')
@@ -113,7 +113,7 @@ test('nobody says to flash a locked machine, nor that it is flashed again', () =
   failed.failed('no space')
   failed.machine = { ...failed.machine, locked: true }
   assert.is(stateOf(failed).state, 'failed')
-  assert.match(stateOf(failed).next, 'until somebody unlocks it')
+  assert.match(stateOf(failed).next, 'Unlock it to flash it')
 })
 
 test('what waits with its disk says why, and what an operator said about it', () => {
@@ -123,7 +123,7 @@ test('what waits with its disk says why, and what an operator said about it', ()
   fixture.plan()
   const waiting = stateOf(fixture)
   assert.is(waiting.state, 'needs-you')
-  assert.match(waiting.is, /^Waiting: its disk may be half written, .* never reported/)
+  assert.match(waiting.is, /^Waiting for a live system\. .* never reported/)
   assert.match(waiting.next, 'boot the disk anyway')
   assert.is(
     stateOf(fixture, { stalled: true, mode: 'flash' }).is,
@@ -136,7 +136,7 @@ test('what waits with its disk says why, and what an operator said about it', ()
   assert.match(stateOf(fixture).is, 'as an operator chose')
   fixture.failed('no space')
   assert.match(stateOf(fixture).next, 'starts its own disk')
-  assert.match(act(fixture, 'boot-disk', null), 'nothing to override')
+  assert.match(act(fixture, 'boot-disk', null), 'no unfinished flash to override')
 })
 
 /** The refusal; empty: it was done. */
