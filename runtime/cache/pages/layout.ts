@@ -2,14 +2,8 @@
 import type { H3Event } from 'h3'
 import type { Assets } from '#kit/web/answers/assets.ts'
 import { boundsOf, callerOf, peerOf } from '#kit/web/answers/caller.ts'
-import {
-  createLayout,
-  readPlace,
-  type NavLink,
-  type PageView,
-  IMAGES,
-  SECTIONS,
-} from '#kit/web/ui/layout.ts'
+import { createLayout, readPlace, type PageView } from '#kit/web/ui/layout.ts'
+import { IMAGES, SECTIONS, type Section, type Tab } from '#kit/web/ui/rules/sections.ts'
 import { fillHtml, html } from '#kit/web/ui/html.ts'
 import type { TypedForm } from '#kit/web/ui/typed-page.ts'
 import {
@@ -57,7 +51,7 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
     const kept = readServerCookie(event.req.headers.get('cookie'))
     return kept === null ? null : parseServerLink(kept, peerOf(event).host)
   }
-  function navOf(event: H3Event): readonly NavLink[] {
+  function navOf(event: H3Event): readonly Section[] {
     const server = findServer(event)
     return server === null ? OWN : SECTIONS.map((each) => toLink(each, server))
   }
@@ -102,11 +96,12 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
   }
 }
 
-const OWN: readonly NavLink[] = [{ href: HOME, title: 'Images', icon: 'image', key: IMAGES }]
+const OWN: readonly Section[] = [{ href: HOME, title: 'Images', icon: 'image', key: 'i' }]
 
-/** The keys are the same on both. */
-const toLink = (section: NavLink, server: string): NavLink => ({
-  ...section,
-  href: section.href === IMAGES ? HOME : linkToServer(server, section.href),
-  key: section.href,
-})
+function toLink({ tabs = [], ...section }: Section, server: string): Section {
+  const lead = <T extends Tab>(link: T): T => ({
+    ...link,
+    href: link.href === IMAGES ? HOME : linkToServer(server, link.href),
+  })
+  return { ...lead(section), tabs: tabs.map(lead) }
+}

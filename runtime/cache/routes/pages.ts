@@ -7,9 +7,9 @@ import { page, seeOther, type Answer } from '#kit/web/answers/answers.ts'
 import { boundsOf, callerOf, peerOf, type LogSink } from '#kit/web/answers/caller.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { postButton } from '#kit/web/ui/fields.ts'
-import { address, html, type Content } from '#kit/web/ui/html.ts'
+import { address, html } from '#kit/web/ui/html.ts'
 import { KEYS_PATH, chooseKeys, renderKeysPage } from '#kit/web/ui/keys-page.ts'
-import { SECTION_KEYS } from '#kit/web/ui/layout.ts'
+import { SECTIONS } from '#kit/web/ui/rules/sections.ts'
 import { readListQuery } from '#kit/web/ui/tables.ts'
 import { formRoute, pageRoute } from '#kit/web/ui/form-notices.ts'
 import type { Route } from '#kit/web/answers/route.ts'
@@ -20,7 +20,6 @@ import {
   renderImages,
   countsOf,
   messagesOf,
-  type ServerLink,
   renderRemoval,
 } from '#cache/pages/images.ts'
 import { parseServerLink, renderServerCookie } from '#cache/rules/image-list.ts'
@@ -80,7 +79,7 @@ const showKeys = (pages: CachePages, event: H3Event) =>
       section: KEYS_PATH,
       body: renderKeysPage(event, {
         hasFind: false,
-        sections: SECTION_KEYS,
+        sections: SECTIONS,
         examples: [],
       }),
     }),
@@ -104,11 +103,7 @@ async function showImages(
     count: rows.length,
     section: HOME,
     actions:
-      rows.length === 0
-        ? null
-        : html`${renderChannelsLink(serverLink)}<a class="button primary" href="#add"
-              >Add an image</a
-            >`,
+      rows.length === 0 ? null : html`<a class="button primary" href="#add">Add an image</a>`,
     messages: messagesOf(event.url.searchParams, form, serverLink),
     body: renderImages({
       rows,
@@ -181,11 +176,6 @@ const valuesOf = (form: URLSearchParams): Readonly<Record<string, string>> =>
 
 const byField = (errors: readonly FieldError[]): Readonly<Record<string, string>> =>
   Object.fromEntries(errors.map(({ loc, msg }) => [String(loc[1] ?? 'src'), msg]))
-
-function renderChannelsLink(serverLink: ServerLink): Content {
-  const href = serverLink('/ui/channels')
-  return href === null ? null : html`<a class="button" href="${href}">Channels</a> `
-}
 
 /** The services that the cache's routes and pages share. */
 export interface CacheSite {

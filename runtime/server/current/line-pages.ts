@@ -1,6 +1,7 @@
 /** Current line: its pages, its navigation and its machines table. */
 import { fillHtml, html, type Content, type Html, address } from '#kit/web/ui/html.ts'
-import { SECTIONS, SECTION_KEYS, MAX_FIND, IMAGES } from '#kit/web/ui/layout.ts'
+import { MAX_FIND } from '#kit/web/ui/layout.ts'
+import { IMAGES, SECTIONS, type Tab } from '#kit/web/ui/rules/sections.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
 import type { Runs } from '#fleet/run/runs.ts'
 import { type ContextRoute, keysPages, pageAt, formAt } from '#server/pages/context-routes.ts'
@@ -16,7 +17,7 @@ import { DASHBOARD_PAGES } from './dashboard/dashboard-page.ts'
 import { DHCP_PAGES } from './netboot/dhcp-page.ts'
 import { EVENT_PAGES } from './events/events-page.ts'
 import { TEMPLATE_PAGES } from './first-boot/templates-page.ts'
-import { CHANNEL_PAGES, CHANNELS_PATH } from './channels/channels.ts'
+import { CHANNEL_PAGES } from './channels/channels.ts'
 import { CACHE_PAGES } from './images/cache-link.ts'
 import { MACHINE_FILE_PAGES, MACHINE_FILE_PATH } from './machines/file-page.ts'
 import { BULK_PAGES } from './machines/bulk.ts'
@@ -57,28 +58,20 @@ import { findPasswordOrigin } from './assembly/configuration.ts'
 import { fill } from '#kit/foundation/text.ts'
 import { KEYS_PATH } from '#kit/web/ui/keys-page.ts'
 import { keywordsOf } from './machines/image-cards.ts'
-import { BATCHES_PATH } from './view/batch-view.ts'
 
 const MAX_ROWS = 6
 
-interface PageLink {
-  readonly href: string
-  readonly title: string
+interface PageLink extends Tab {
   /** The route that permits it; absent: the page's own. */
   readonly takes?: readonly ['GET' | 'POST', string]
 }
 
 /** For pages that no section names. */
 const PAGE_LINKS: readonly PageLink[] = [
-  ...SECTIONS,
+  ...SECTIONS.flatMap(({ tabs = [], ...section }) => [section, ...tabs.slice(1)]),
   { href: '/ui/machines?view=wall', title: 'Wall', takes: ['GET', '/ui/machines'] },
   { href: '/ui/machines/labels', title: 'Print labels' },
   { href: MACHINE_FILE_PATH, title: 'Import CSV' },
-  { href: BATCHES_PATH, title: 'Batches' },
-  { href: CHANNELS_PATH, title: 'Channels' },
-  { href: '/ui/people', title: 'People' },
-  { href: '/ui/notifications', title: 'Notifications' },
-  { href: '/ui/account', title: 'Account' },
   { href: KEYS_PATH, title: 'Keyboard shortcuts' },
   { href: '/docs/api', title: 'API', takes: ['GET', '/ui/account'] },
 ]
@@ -121,8 +114,8 @@ const select = (
   words: readonly string[],
 ): readonly FoundLink[] =>
   links
-    .filter(({ title, href, takes: [method, path] = ['GET', href] }) => {
-      return hasWords(title, words) && site.mayOpen(event, path, method)
+    .filter(({ title, also = '', href, takes: [method, path] = ['GET', href] }) => {
+      return hasWords(`${title} ${also}`, words) && site.mayOpen(event, path, method)
     })
     .map(({ href, title }) => ({ href, title }))
 
@@ -327,7 +320,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   if (context.query.has('list')) return page(String(renderOptions(groups)))
   return await context.show({
     title: 'Search',
-    section: FIND_PATH,
     body: html`<div class="tools">
         <form class="search" role="search" action="${FIND_PATH}">
           ${searchField({ name: 'q', value: text, label: 'Search everything', placeholder: 'MAC, serial number, name, label, image, setting or action' })}
@@ -424,7 +416,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   formAt(CALLS_PATH, 'own', (_context: CurrentContext, form) => chooseCalls(form), {
     reach: 'shared',
   }),
-  ...keysPages({ hasFind: true, sections: SECTION_KEYS, examples: EXAMPLES }),
+  ...keysPages({ hasFind: true, sections: SECTIONS, examples: EXAMPLES }),
 ]
 
 interface LinePagesOptions {

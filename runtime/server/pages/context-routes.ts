@@ -83,7 +83,6 @@ export const keysPages = <Context extends PageContext>(
     (context: Context) =>
       context.show({
         title: 'Keyboard shortcuts',
-        section: KEYS_PATH,
         body: renderKeysPage(context.event, line),
       }),
     { reach: 'shared' },

@@ -5,13 +5,8 @@ import type { ServerConfig } from '#kit/config/config.ts'
 import { page, type Answer } from '#kit/web/answers/answers.ts'
 import { personOf, type By, type Caller } from '#kit/web/answers/caller.ts'
 import { messageOf, type Notice } from '#kit/web/ui/form-notices.ts'
-import {
-  readPlace,
-  type NavLink,
-  type PageLayout,
-  type PageView,
-  IMAGES,
-} from '#kit/web/ui/layout.ts'
+import { readPlace, type PageLayout, type PageView } from '#kit/web/ui/layout.ts'
+import { findTab, IMAGES, listOpenSections, type Section } from '#kit/web/ui/rules/sections.ts'
 import type { Content } from '#kit/web/ui/html.ts'
 import { reachOf, type Reach } from '#kit/web/answers/rules/rights.ts'
 import { pluralOf } from '#kit/foundation/text.ts'
@@ -24,9 +19,14 @@ export interface PageServices {
   readonly config: ServerConfig
   /** Captured images that wait for a review; absent: nobody asks. */
   countWaiting?(): Promise<number>
+  /** Absent: the line has no batches. */
+  readonly keeper?: { countOpen(): number }
 }
 
-type Page = Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'waiting' | 'who' | 'foot'>
+type Page = Omit<
+  PageView,
+  'theme' | 'here' | 'keys' | 'alarms' | 'waiting' | 'batches' | 'who' | 'foot' | 'section'
+>
 
 /** Pages of both lines take it as it is; each line extends it. */
 export interface PageContext<
@@ -53,7 +53,7 @@ interface PageDependencies<M extends MachineBase, Services extends PageServices>
   readonly site: Site<M>
   readonly services: Services
   readonly layout: PageLayout
-  readonly nav: readonly NavLink[]
+  readonly nav: readonly Section[]
   readonly foot?: ((event: H3Event) => Content) | undefined
 }
 
@@ -83,7 +83,7 @@ export function createPageContext<M extends MachineBase, Services extends PageSe
     notice: () => site.notices.read(event),
     message,
     async show(view) {
-      const nav = all.filter(({ href }) => site.mayOpen(event, href))
+      const nav = listOpenSections(all, (path) => site.mayOpen(event, path))
       const hasEvents = nav.some(({ href }) => href === '/ui/events')
       const alarms = hasEvents ? await site.journal.countAlarms() : 0
       // Only for callers who may decide on them.
@@ -92,11 +92,13 @@ export function createPageContext<M extends MachineBase, Services extends PageSe
       const text = layout.page({
         messages: message(),
         nav,
+        section: findTab(nav, event.url.pathname)?.href ?? event.url.pathname,
         ...view,
         ...readPlace(event),
         alarms,
         waiting: waiting ?? 0,
         foot: foot?.(event),
+        batches: services.keeper?.countOpen() ?? 0,
         who,
       })
       return page(text, 200, { vary: 'cookie' })

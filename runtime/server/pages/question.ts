@@ -33,7 +33,6 @@ export const isAsked = (form: URLSearchParams): boolean =>
 
 interface Removal {
   readonly title: string
-  readonly section: string
   readonly trail: Content
   /** Unless given, the title. */
   readonly question?: Content

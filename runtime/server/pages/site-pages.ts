@@ -4,8 +4,9 @@ import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import { assetRoute, type Assets } from '#kit/web/answers/assets.ts'
 import { callerOf } from '#kit/web/answers/caller.ts'
 import { renderErrorPage, renderLoginPage, renderTypedPage } from '#kit/web/ui/site-views.ts'
-import { createLayout, type NavLink, themeRoute } from '#kit/web/ui/layout.ts'
+import { createLayout, themeRoute } from '#kit/web/ui/layout.ts'
 import type { Content } from '#kit/web/ui/html.ts'
+import type { Section } from '#kit/web/ui/rules/sections.ts'
 import { renderOnward, renderRefused } from '#server/openid/provider-login.ts'
 import { DOCS_PATH } from '#server/routes/docs-site.ts'
 import type { ServerPlugin, ServerViews, Site } from '#server/routes/site.ts'
@@ -25,7 +26,7 @@ interface PagesOptions<
 > {
   readonly version: string
   readonly assets: Assets
-  readonly nav: readonly NavLink[]
+  readonly nav: readonly Section[]
   /** Absent: the line has no search. */
   readonly find?: string
   /** What the line adds to the foot of its pages. */
@@ -68,7 +69,7 @@ export function createPages<
       renderError: (view, visit) =>
         renderErrorPage(layout, view, { ...visit, who: describeWho(callerOf(visit.event)) }),
       // Readers of the API document may not be logged in, so they see no count of failures.
-      renderDocument: (view) => layout.page({ ...view, section: view.here, alarms: 0, keys: true }),
+      renderDocument: (view) => layout.page({ ...view, section: '', alarms: 0, keys: true }),
     },
     plugin: () => ({
       routes(site) {

@@ -14,9 +14,10 @@ const MACHINE = `/ui/machines/${macOf(1)}`
 const test = suite('the browser: first-boot templates')
 const shared = createSharedBrowser(test)
 
-/** Clicks beside typing: the navigation, and the button of the form; the form is open where there is no template. */
+/** Clicks beside typing: the tab, and the button of the form; the form is open where there is no template. */
 async function create(page: Page) {
-  await page.getByRole('link', { name: 'First boot' }).click()
+  await page.goto('/ui/channels')
+  await page.getByRole('link', { name: 'Templates' }).click()
   await page.getByLabel('Name', { exact: true }).fill('web')
   await page.getByLabel('Host name').fill('{{nam}}')
   await page.getByLabel('User name').first().fill('ada')

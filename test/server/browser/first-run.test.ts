@@ -73,6 +73,7 @@ test('from a fresh install to everything ready, by the buttons alone', async () 
 
   await page.locator('#readiness').getByRole('link', { name: 'Install a live system' }).click()
   const { files, sums } = makeLiveSystem('1.4.0')
+  await page.getByText('Offline').click()
   await page.getByLabel('Kernel, initrd and squashfs').setInputFiles([...files, sums])
   await page.getByRole('button', { name: 'Upload' }).click()
   await page.getByText('4 files were uploaded').waitFor()

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { IMAGES, SECTIONS } from '#kit/web/ui/layout.ts'
+import { IMAGES, SECTIONS } from '#kit/web/ui/rules/sections.ts'
 import { checkLooks } from '#test/support/browser/axe.ts'
 import { logIn, type WebSite } from '#test/support/browser/browser.ts'
 import { createSiteLab } from '#test/support/browser/site-lab.ts'
@@ -41,9 +41,11 @@ async function failRun({ request }: Page, { boxes }: WebSite): Promise<void> {
   await boxes.fail(2, reason)
 }
 
-/** All sections but the images, which are on the cache (first-run-looks.test.ts), and what they lead to. */
+/** All sections and tabs but the images, which are on the cache (first-run-looks.test.ts), and what they lead to. */
 const PAGES = [
-  ...SECTIONS.filter(({ href }) => href !== IMAGES).map(({ href }) => href),
+  ...SECTIONS.flatMap(({ tabs, ...section }) => tabs ?? [section])
+    .map(({ href }) => href)
+    .filter((href) => href !== IMAGES),
   '/ui/machines?view=wall',
   '/ui/machines?q=stat:failed+rack',
   '/ui/machines?columns=state.name.next.image.disk.labels.ip.arch.flashed.discovered.seen',
@@ -58,7 +60,6 @@ const PAGES = [
   '/ui/keys',
   `/ui/machines/${macOf(2)}/timeline`,
   '/ui/machines/labels',
-  '/ui/account',
   '/docs/api',
   '/ui/no-such-page',
 ]

@@ -245,7 +245,7 @@ test('while machines boot a live system, the ways to another one open by their l
       await page.goto('/ui/netboot')
       const field = page.locator('#install').getByLabel('Release', { exact: true })
       assert.is(await field.isVisible(), false)
-      await page.getByRole('link', { name: 'Install a live system' }).click()
+      await page.getByRole('link', { name: 'Install', exact: true }).click()
       await field.waitFor()
     },
     { javaScriptEnabled: false },

@@ -224,6 +224,7 @@ read shared:
   /ui/dhcp GET
   /ui/images GET
   /ui/netboot GET
+  /ui/netboot/tftp GET
 read fleet:
   /channels/:name GET
   /metrics GET

@@ -62,28 +62,10 @@ function search() {
   else field.focus()
 }
 
-/** The paths of the sections, of which a page's navigation has those that are open to who looks. */
-const SECTIONS = {
-  d: ['/ui/dashboard'],
-  m: ['/ui/machines'],
-  r: ['/ui/runs'],
-  i: ['/ui/cache', '/ui/images'],
-  n: ['/ui/netboot', '/ui/boot'],
-  h: ['/ui/dhcp'],
-  f: ['/ui/first-boot'],
-  b: ['/ui/backups'],
-  e: ['/ui/events'],
-  s: ['/ui/settings'],
-}
-
 let begunAt = 0
 
-/** `g m`: the second key leads somewhere. */
-function go(key) {
-  const paths = SECTIONS[key] ?? []
-  const links = [...document.querySelectorAll('.side nav a')]
-  links.find((link) => paths.includes(link.dataset.section ?? link.getAttribute('href')))?.click()
-}
+/** `g m`: the second key leads to a section that is open to who looks. */
+const findSection = (key) => document.querySelector(`.side [data-key="${CSS.escape(key)}"]`)
 
 const KEYS = {
   '/': search,
@@ -121,7 +103,8 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
   const isSecond = Date.now() - begunAt < SECOND_MS
   begunAt = 0
-  const act = isSecond && event.key in SECTIONS ? () => go(event.key) : KEYS[event.key]
+  const section = isSecond ? findSection(event.key) : null
+  const act = section === null ? KEYS[event.key] : () => section.click()
   if (act === undefined) return
   event.preventDefault()
   act()

@@ -161,9 +161,9 @@ export const renderWays = (ways: readonly (readonly [title: string, body: Conten
     )}
   </div>`
 
-export const renderTabs = (tabs: readonly (readonly [title: string, href: string])[]): Html =>
-  html`<nav class="tabs" aria-label="On this page">
-    ${tabs.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
+export const renderJumps = (parts: readonly (readonly [title: string, href: string])[]): Html =>
+  html`<nav class="row small" aria-label="On this page">
+    ${parts.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
   </nav>`
 
 // The icons: each page contains them once and refers to them by name.
@@ -188,13 +188,10 @@ const SHAPES = {
   dashboard: '<path d="M2 2h5v6H2zM9 2h5v4H9zM2 10h5v4H2zM9 8h5v6H9z"/>',
   machines:
     '<rect x="2" y="2.5" width="12" height="4.5" rx="1"/><rect x="2" y="9" width="12" height="4.5" rx="1"/><path d="M4.5 4.8h.5m-.5 6.4h.5"/>',
+  batches: '<path d="m8 2 6 3-6 3-6-3z"/><path d="m2 8 6 3 6-3"/><path d="m2 11 6 3 6-3"/>',
   runs: '<path d="M8 1.5v7m0 0L5.2 5.7M8 8.5l2.8-2.8"/><path d="M2 10v3.5h12V10"/>',
   netboot:
     '<circle cx="8" cy="3.5" r="1.8"/><circle cx="3.5" cy="12.5" r="1.8"/><circle cx="12.5" cy="12.5" r="1.8"/><path d="M8 5.5V8M3.5 10.5V8h9v2.5"/>',
-  dhcp: '<rect x="1.5" y="5.5" width="13" height="5" rx="1"/><path d="M4 8h.5m2 0H7M8 5.5V2.5M4.5 10.5v3m7-3v3"/>',
-  firstBoot:
-    '<rect x="3" y="1.8" width="10" height="12.4" rx="1.2"/><path d="m5.3 5.6 1.1 1.2 2-2.3M10 6h1m-5.4 4.4 1.1 1.2 2-2.3m1.3 1.5h1"/>',
-  backups: '<path d="M2 3h12v3.5H2zM3 6.5v7h10v-7M6.5 9h3"/>',
   events: '<path d="M5.5 3.5H14M5.5 8H14m-8.5 4.5H14M2 3.5h.8M2 8h.8M2 12.5h.8"/>',
   settings:
     '<path d="M2 4.5h6m3 0h3M2 11.5h3m3 0h6"/><circle cx="9.5" cy="4.5" r="1.6"/><circle cx="6.5" cy="11.5" r="1.6"/>',

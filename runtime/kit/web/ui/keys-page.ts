@@ -4,11 +4,11 @@ import { seeOther, type Answer } from '../answers/answers.ts'
 import { localPath } from '../answers/checked.ts'
 import { hidden } from './fields.ts'
 import { fillHtml, html, type Content, type Html, address, attributes } from './html.ts'
+import type { Section } from './rules/sections.ts'
 
 export interface PageKeys {
   readonly hasFind: boolean
-  /** The section that the key behind `g` leads to, in their order. */
-  readonly sections: readonly (readonly [key: string, title: string])[]
+  readonly sections: readonly Pick<Section, 'key' | 'title'>[]
   /** Searches of the machines, to show what can be typed. */
   readonly examples: readonly string[]
 }
@@ -58,7 +58,7 @@ const listGeneral = ({ hasFind, sections }: PageKeys): KeyRows => [
   ...(hasFind ? [['Ctrl K', 'search everything, and act'] as const] : []),
   ['/', 'search this page, or everything'],
   ['?', 'show these keys'],
-  ...sections.map(([key, section]) => [`g ${key}`, `go to ${section}`] as const),
+  ...sections.map(({ key, title }) => [`g ${key}`, `go to ${title}`] as const),
 ]
 
 const listOfRows = (): KeyRows => [

@@ -6,53 +6,15 @@ import { KEYS_PATH, opensKeys, readKeys } from './keys-page.ts'
 import { seeOther } from '../answers/answers.ts'
 import { localPath } from '../answers/checked.ts'
 import type { Route } from '../answers/route.ts'
-
-// The sections of the pages, in the order of the side bar: the same on the server and on its cache.
-
-export const IMAGES = '/ui/cache'
-
-export const SECTIONS: readonly NavLink[] = [
-  { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard' },
-  { href: '/ui/machines', title: 'Machines', icon: 'machines' },
-  { href: '/ui/runs', title: 'Runs', icon: 'runs' },
-  { href: IMAGES, title: 'Images', icon: 'image' },
-  { href: '/ui/netboot', title: 'Netboot', icon: 'netboot' },
-  { href: '/ui/dhcp', title: 'DHCP', icon: 'dhcp' },
-  { href: '/ui/first-boot', title: 'First boot', icon: 'firstBoot' },
-  { href: '/ui/backups', title: 'Backups', icon: 'backups' },
-  { href: '/ui/events', title: 'Events', icon: 'events' },
-  { href: '/ui/settings', title: 'Settings', icon: 'settings' },
-]
-
-/** The keys of `keys.js`, which opens the links of the navigation. */
-export const SECTION_KEYS = [
-  ['d', 'Dashboard'],
-  ['m', 'Machines'],
-  ['r', 'Runs'],
-  ['i', 'Images'],
-  ['n', 'Netboot'],
-  ['h', 'DHCP'],
-  ['f', 'First boot'],
-  ['b', 'Backups'],
-  ['e', 'Events'],
-  ['s', 'Settings'],
-] as const
+import { holds, type Section } from './rules/sections.ts'
 
 /** The longest text that is searched for, in characters. */
 export const MAX_FIND = 200
 
-export interface NavLink {
-  readonly href: string
-  readonly title: string
-  readonly icon: IconName
-  /** The section that it is for the keys, where its address is another one. */
-  readonly key?: string
-}
-
 interface LayoutDependencies {
   readonly version: string
   readonly assetUrl: (name: string) => string
-  readonly nav: readonly NavLink[]
+  readonly nav: readonly Section[]
   /** The path of the search of everything; absent: there is none. */
   readonly find?: string
   readonly hasKeys?: boolean
@@ -75,7 +37,7 @@ export interface PageView {
   readonly actions?: Content
   readonly messages?: Content
   readonly body: Content
-  /** `href` of the navigation link to highlight. */
+  /** `href` of the section or tab to highlight; empty: none. */
   readonly section: string
   readonly theme: Theme
   /** Address of the page, for forms that return to it. */
@@ -86,8 +48,10 @@ export interface PageView {
   readonly alarms: number
   /** The number of captured images that wait for a review, shown beside Images; absent: none. */
   readonly waiting?: number
+  /** The number of batches that have not ended, shown beside Batches; absent: none. */
+  readonly batches?: number
   /** Other links than the usual ones, where the page is not the server's own. */
-  readonly nav?: readonly NavLink[]
+  readonly nav?: readonly Section[]
   /** What a line adds below its navigation. */
   readonly foot?: Content
   /** The person who is logged in, and whether they may only look; null or absent: the administrator, or nobody. */
@@ -105,7 +69,7 @@ export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here' | 'ke
 })
 
 export interface PageLayout {
-  readonly nav: readonly NavLink[]
+  readonly nav: readonly Section[]
   page(view: PageView): string
   /** For the login page and errors. `refresh`: where it leads at once. */
   bare(view: Pick<PageView, 'title' | 'body'> & { readonly refresh?: string }): string
@@ -141,7 +105,7 @@ export function createLayout(parts: LayoutDependencies): PageLayout {
             >
               ${SPRITE}
               <a class="skip" href="#content">Skip to content</a>
-              ${renderSide(parts, view)} ${renderMain(view)}
+              ${renderSide(parts, view)} ${renderMain(parts.nav, view)}
               <dialog id="dialog" aria-labelledby="dialog-title"></dialog>
               ${parts.find === undefined ? null : renderFindDialog(parts.find)}
               <div
@@ -196,11 +160,11 @@ const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
   const { version } = parts
   const nav = view.nav ?? parts.nav
   return html`<header class="side">
-    <a class="brand" href="${nav[0]?.href}">flasher</a>
+    ${renderBrand(nav[0] ?? ACCOUNT, view)}
     ${parts.find === undefined ? null : renderFindForm(parts.find)}
     <nav aria-label="Sections">
       <ul>
-        ${nav.map((each) => html`<li>${renderLink(each, view)}</li>`)}
+        ${nav.map((each) => (each.isHome === true ? null : html`<li>${renderLink(each, view)}</li>`))}
       </ul>
     </nav>
     <div class="foot">
@@ -216,6 +180,24 @@ const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
     </div>
   </header>`
 }
+
+/** Leads to the first section; the page that is behind it alone has its name here. */
+const renderBrand = (link: SideLink, view: PageView): Html =>
+  html`<a
+    class="brand"
+    href="${link.href}"
+    ${
+      link.isHome === true
+        ? attributes({
+            'aria-label': `flasher: ${link.title}`,
+            'aria-current': currentOf(link, view),
+            title: link.title,
+            'data-key': link.key ?? null,
+          })
+        : null
+    }
+    >flasher</a
+  >`
 
 /** The form of the side bar; where that is narrow, a link to the page of the search. */
 const renderFindForm = (path: string): Html =>
@@ -262,29 +244,55 @@ const renderFindDialog = (path: string): Html =>
     ></div>
   </dialog>`
 
-const ACCOUNT: NavLink = { href: '/ui/account', title: 'Account', icon: 'account' }
+type SideLink = Omit<Section, 'key'> & Partial<Pick<Section, 'key'>>
 
-const renderLink = ({ href, title, icon: name, key }: NavLink, view: PageView): Html =>
+const ACCOUNT: SideLink = { href: '/ui/account', title: 'Account', icon: 'account' }
+
+const renderLink = (link: SideLink, view: PageView): Html =>
   html`<a
-    href="${href}"
-    ${attributes({ 'aria-current': view.section === href ? 'page' : null, 'data-section': key ?? null })}
-    >${icon(name)}<span>${title}</span>${renderCount(name, view)}</a
+    href="${link.href}"
+    ${attributes({ 'aria-current': currentOf(link, view), 'data-key': link.key ?? null })}
+    >${icon(link.icon)}<span>${link.title}</span>${renderCount(link.icon, view)}</a
   >`
 
-/** The section is known by its icon: its address is another one on the pages of the cache. */
-function renderCount(name: IconName, { alarms, waiting = 0 }: PageView): Content {
-  if (name === 'events' && alarms > 0) {
-    return html`<span class="count" title="Events that need attention">${alarms}</span>`
-  }
-  return name === 'image' && waiting > 0
-    ? html`<span class="count" title="Captured images to review">${waiting}</span>`
-    : null
+/** `true`: a page of it is shown, but not its own. */
+function currentOf(link: Pick<Section, 'href' | 'tabs'>, { section, here }: PageView) {
+  if (!holds(link, section)) return null
+  return link.href === section && here.split('?')[0] === link.href ? 'page' : 'true'
 }
 
-function renderMain(view: PageView): Html {
+/** The section is known by its icon: its address is another one on the pages of the cache. */
+function renderCount(name: IconName, { alarms, waiting = 0, batches = 0 }: PageView): Content {
+  const [count, title] =
+    name === 'events'
+      ? [alarms, 'Events that need attention']
+      : name === 'batches'
+        ? [batches, 'Batches in progress']
+        : [name === 'image' ? waiting : 0, 'Captured images to review']
+  return count === 0 ? null : html`<span class="count" title="${title}">${count}</span>`
+}
+
+/** The tabs of the section, where it has several. */
+function renderTabs(nav: readonly Section[], view: PageView): Content {
+  const section = nav.find((each) => holds(each, view.section))
+  const { tabs = [] } = section ?? {}
+  return tabs.length < 2
+    ? null
+    : html`<nav class="tabs" aria-label="${section?.title}">
+        ${tabs.map(
+          (tab) =>
+            html`<a href="${tab.href}" ${attributes({ 'aria-current': currentOf(tab, view) })}
+              >${tab.title}</a
+            >`,
+        )}
+      </nav>`
+}
+
+function renderMain(nav: readonly Section[], view: PageView): Html {
   const { title, heading = title, count, learn, trail, updates, actions, messages, body } = view
   const stream = updates === undefined ? {} : { 'hx-ext': 'sse,morph', 'sse-connect': updates }
   return html`<main id="content" tabindex="-1" ${attributes(stream)}>
+    ${renderTabs(view.nav ?? nav, view)}
     ${trail === undefined ? null : html`<p class="trail">${trail}</p>`}
     <div class="top">
       <h1>${heading}${count === undefined ? null : html` <span class="count">${count}</span>`}</h1>

@@ -4,10 +4,11 @@ import type { H3Event } from 'h3'
 import type { ErrorView } from '../answers/caller.ts'
 import { attributes, type Content, fillHtml, html, type Html } from './html.ts'
 import { renderTyped, type TypedForm } from './typed-page.ts'
-import { type NavLink, type PageLayout, type PageView, readPlace, type Theme } from './layout.ts'
+import { type PageLayout, type PageView, readPlace, type Theme } from './layout.ts'
 import { hidden, textField } from './fields.ts'
 import { banner } from './elements.ts'
 import { localPath } from '../answers/checked.ts'
+import { findTab, listOpenSections, type Tab } from './rules/sections.ts'
 import { renderTable } from './tables.ts'
 import type { Access, Route } from '../answers/route.ts'
 
@@ -185,10 +186,8 @@ function renderInLayout(
   view: ErrorView,
   { event, mayOpen, who = null, nav: all = layout.nav, home, alarms = 0, waiting = 0 }: PersonVisit,
 ): string {
-  const nav = all.filter(({ href }) => mayOpen(href))
-  // An address of the API belongs to the section of its pages.
-  const path = event.url.pathname.replace(/^\/(?!ui\/)/, '/ui/')
-  const section = nav.find(({ href }) => path === href || path.startsWith(`${href}/`))
+  const nav = listOpenSections(all, mayOpen)
+  const section = findTab(nav, event.url.pathname)
   const way = section ?? nav.find(({ href }) => href === home) ?? nav[0]
   return layout.page({
     title: `${view.status} ${titleOf(view)}`,
@@ -203,13 +202,13 @@ function renderInLayout(
   })
 }
 
-const renderWays = (again: Way | null, section: NavLink | undefined): Html =>
+const renderWays = (again: Way | null, section: Tab | undefined): Html =>
   html`<p class="row">
     ${again === null ? null : html`<a class="button primary" href="${again.href}">${again.title}</a>`}
     ${section === undefined ? null : html`<a class="button" href="${section.href}">Go to ${section.title}</a>`}
   </p>`
 
-type Way = Pick<NavLink, 'href' | 'title'>
+type Way = Pick<Tab, 'href' | 'title'>
 
 /** Errors that may be gone when the same is asked again. */
 const PASSING: ReadonlySet<number> = new Set([429, 500, 502, 503, 507])
@@ -281,10 +280,7 @@ const ERROR_TITLES = {
 
 const TITLES: ReadonlyMap<string, string> = new Map(Object.entries(ERROR_TITLES))
 
-function listLinks(
-  { nav }: PageLayout,
-  { loggedIn, seesAll }: ErrorView,
-): readonly Pick<NavLink, 'href' | 'title'>[] {
+function listLinks({ nav }: PageLayout, { loggedIn, seesAll }: ErrorView): readonly Way[] {
   if (!loggedIn) return [{ href: '/ui/login', title: 'Log in' }]
   return seesAll ? nav : nav.filter(({ href }) => FOR_ALL.has(href))
 }

@@ -8,6 +8,7 @@ import {
   banner,
   card,
   emptyState,
+  foldedCard,
   progress,
   refreshEvery,
   renderBytes,
@@ -198,7 +199,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: 'Backups',
     learn: 'server.html#backups',
-    section: PATH,
     count: stored.length,
     actions: start,
     messages: html`${context.message()}${problem === null ? await renderDone(context, clock) : banner('failed', problem)}`,
@@ -213,12 +213,8 @@ async function show(context: CurrentContext): Promise<Answer> {
             )
           : renderStored(stored, clock)
       }
-      <div class="columns">
-        <div>
-          ${card({ title: 'Schedule', id: 'backup-schedule', body: html`${renderSchedule(context)}${renderCurlBlock(context, [callStart], 'curl-start')}` })}
-        </div>
-        <div>${card({ title: 'Activity', body: renderEventList(events, clock) })}</div>
-      </div>
+      ${card({ title: 'Schedule', id: 'backup-schedule', body: html`${renderSchedule(context)}${renderCurlBlock(context, [callStart], 'curl-start')}` })}
+      ${foldedCard({ title: 'Activity', id: 'activity', about: 'The newest events of backups', isOpen: false, body: renderEventList(events, clock) })}
     </div>`,
   })
 }
@@ -337,7 +333,6 @@ async function ask(context: CurrentContext, error: string | null): Promise<Answe
   }
   return await context.show({
     title: fill(RESTORE.title, { time }),
-    section: PATH,
     trail: html`<a href="${PATH}">Backups</a>`,
     body: html`<section class="card stack">
       <div class="facing">
@@ -412,7 +407,6 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
   const time = nameBackup(stored.backup_id, context.clock())
   return await showRemoval(context, {
     title: fill(REMOVAL.title, { time }),
-    section: PATH,
     trail: html`<a href="${PATH}">Backups</a>`,
     question: fillHtml(REMOVAL.question, { time }),
     body: html`<p>${renderContent(REMOVAL, stored)}</p>`,

@@ -12,7 +12,7 @@ import { cutPage, renderPager, renderTable, type TableColumn } from '#kit/web/ui
 import { renderMinute, renderTime } from '#kit/web/ui/times.ts'
 import { buttonAt, formAt, pageAt } from '#server/pages/context-routes.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
-import { MACHINES_TRAIL, renderBar, renderNameCell } from '#server/pages/machines/machines-list.ts'
+import { renderBar, renderNameCell } from '#server/pages/machines/machines-list.ts'
 import { questionButton, renderQuestion } from '#server/pages/question.ts'
 import type { PowerUnderway } from '#server/power/power-control.ts'
 import {
@@ -35,7 +35,6 @@ import { nameActor } from '#server/current/view/actor-name.ts'
 import { renderDisk } from '#server/current/view/machine-row.ts'
 import { nameOf, type MachineView } from '#server/current/view/machine-view.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
-const SECTION = '/ui/machines'
 const PATH = `${BATCHES_PATH}/:id`
 const MAX_ROWS = 100
 
@@ -59,8 +58,6 @@ async function showAll(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: 'Batches',
     learn: 'server.html#many-at-once',
-    section: SECTION,
-    trail: MACHINES_TRAIL,
     updates: NEWS,
     messages: context.message(),
     body: html`<div class="stack" ${refreshOnNews('batches', BATCHES_PATH, 2000)}>
@@ -163,7 +160,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: nameOfBatch(batch),
     count: renderMinute(batch.by.at, context.clock()),
-    section: SECTION,
     trail: html`<a href="${BATCHES_PATH}">Batches</a>`,
     updates: NEWS,
     messages: html`${context.message()}${renderActed(context.query, members)}`,
@@ -372,7 +368,6 @@ async function ask(
   const texts = QUESTIONS[action]
   return await context.show({
     title: fillCount(texts.title, count),
-    section: SECTION,
     body: renderQuestion({
       title: fillCount(texts.title, count),
       command: renderCurlBlock(context, [callOf(batch, action)]),

@@ -26,7 +26,6 @@ import { refuse } from '#kit/web/answers/faults.ts'
 import { banner, card, emptyState } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { IMAGES } from '#kit/web/ui/layout.ts'
 import { ACTIONS, renderTable } from '#kit/web/ui/tables.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
 import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
@@ -125,7 +124,7 @@ export const CHANNEL_PAGES = [
 ]
 
 const TITLE = 'Channels'
-const TRAIL = html`<a href="${IMAGES}">Images</a>`
+const TRAIL = html`<a href="${CHANNELS_PATH}">${TITLE}</a>`
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { site, event, services, query } = context
@@ -134,8 +133,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: TITLE,
     learn: 'cache.html',
-    section: IMAGES,
-    trail: TRAIL,
     ...(channels.length === 0 ? {} : { count: String(channels.length) }),
     messages: html`${context.message()}${renderDone(context, query)}`,
     body: html`<p class="hint">
@@ -344,7 +341,6 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
   const { name } = find(context)
   return await showRemoval(context, {
     title: 'Remove channel',
-    section: IMAGES,
     trail: TRAIL,
     question: html`Remove the channel <bdi>${name}</bdi>?`,
     body: html`<p>

@@ -289,7 +289,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   const clock = context.clock()
   return await context.show({
     title: 'Dashboard',
-    section: PATH,
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: context.message(),
     body: html`<div class="board" ${refreshOnNews('board', PATH, 2000, isReady ? null : 5)}>

@@ -344,7 +344,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   const alarms = await context.site.journal.countAlarms()
   return await context.show({
     title: 'Events',
-    section: PATH,
     actions: renderDownloads('/events', view.exported),
     messages: html`${context.message()}${renderUpdated(given)}`,
     body: html`${renderFilters(view, { alarms, weekAgo: dayOf(context.clock(), -7) })}

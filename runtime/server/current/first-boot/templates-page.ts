@@ -363,9 +363,8 @@ async function showAll(context: CurrentContext): Promise<Answer> {
   const mayCreate = context.site.mayOpen(context.event, TEMPLATES_PATH, 'POST')
   const isForm = mayCreate && (isNew || listed.length === 0)
   return await context.show({
-    title: isNew ? 'New template' : 'First-boot templates',
+    title: isNew ? 'New template' : TITLE,
     learn: 'first-boot.html',
-    section: TEMPLATES_PATH,
     ...(isNew ? { trail: TRAIL } : {}),
     actions:
       isForm || !mayCreate
@@ -377,11 +376,11 @@ async function showAll(context: CurrentContext): Promise<Answer> {
   })
 }
 
-const TRAIL = html`<a href="${TEMPLATES_PATH}">First-boot templates</a>`
+const TITLE = 'Templates'
+const TRAIL = html`<a href="${TEMPLATES_PATH}">${TITLE}</a>`
 
 const renderListCard = (context: CurrentContext, listed: readonly NamedTemplate[]): Html =>
   card({
-    title: 'Templates',
     id: 'templates',
     body: html`<p class="hint">${introduction()}</p>
       ${renderList(context, listed)}`,
@@ -501,7 +500,6 @@ async function preview(
 ): Promise<Answer> {
   return await context.show({
     title: 'Preview',
-    section: TEMPLATES_PATH,
     trail: TRAIL,
     body: card({ title: 'Preview', body: renderPreviewTexts(drafted) }),
   })
@@ -530,8 +528,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const count = countMachines(context.site, name)
   const isSaved = context.query.has('saved')
   return await context.show({
-    title: `First-boot template ${name}`,
-    section: TEMPLATES_PATH,
+    title: `Template ${name}`,
     trail: TRAIL,
     heading: html`<bdi>${name}</bdi>`,
     count: fillCount({ one: '{count} machine', other: '{count} machines' }, count),
@@ -569,7 +566,6 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
   const { name } = find(context)
   return await showRemoval(context, {
     title: 'Delete template',
-    section: TEMPLATES_PATH,
     trail: TRAIL,
     question: html`Delete the template <bdi>${name}</bdi>?`,
     body: html`<p>It is gone for good. Machines that were set up with it stay as they are.</p>`,

@@ -8,7 +8,7 @@ import { localPath } from '#kit/web/answers/checked.ts'
 import { banner, card, copyBlock } from '#kit/web/ui/elements.ts'
 import { textField } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { IMAGES } from '#kit/web/ui/layout.ts'
+import { IMAGES } from '#kit/web/ui/rules/sections.ts'
 import { saveSettings } from '#server/current/assembly/configuration.ts'
 import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
@@ -32,7 +32,6 @@ async function lead(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: 'Images',
     learn: 'cache.html',
-    section: IMAGES,
     messages: context.message(),
     body: renderState(context, page, error),
   })

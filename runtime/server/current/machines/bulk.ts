@@ -239,8 +239,7 @@ export const BULK_PAGES = [formAt(BULK_PATH, 'machines', handle, { reach: 'list'
 async function handle(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const action = readAction(form)
   const machines = await listSelected(context, form)
-  const show = (body: Html) =>
-    context.show({ title: titleOf(action), section: '/ui/machines', body })
+  const show = (body: Html) => context.show({ title: titleOf(action), body })
   if (machines.length === 0) return await show(renderResult(action, [], form))
   if (action === 'power') return await show(showPowerBulk(context, machines, form))
   const parameters = readParameters(action, form)

@@ -236,7 +236,6 @@ export const MACHINE_FILE_PAGES = [
 const show = ({ show: render }: CurrentContext, body: Html): Promise<Answer> =>
   render({
     title: 'Import CSV',
-    section: MACHINES_PATH,
     trail: MACHINES_TRAIL,
     body,
   })

@@ -489,7 +489,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: nameOf(machine),
     learn: 'server.html#a-machine',
-    section: '/ui/machines',
     trail: html`<a href="${back}">Machines</a>`,
     heading: renderHeading(machine),
     updates: address('/events/machines', { q: `mac:${mac}` }),

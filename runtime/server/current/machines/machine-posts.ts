@@ -116,7 +116,6 @@ async function askDeletion(context: CurrentContext): Promise<Answer> {
   const { mac } = machine
   return await showRemoval(context, {
     title: `Delete ${nameOf(machine)}`,
-    section: '/ui/machines',
     trail: MACHINES_TRAIL,
     question: html`Delete <bdi>${nameOf(machine)}</bdi>?`,
     body: html`<p>
@@ -240,7 +239,6 @@ async function ask(
   const { confirm, power: _, ...values } = Object.fromEntries(form)
   return await context.show({
     title: `Arm ${nameOf(view.machine)}`,
-    section: '/ui/machines',
     ...(messages === undefined ? {} : { messages }),
     body: renderFlashQuestion({
       view,
@@ -313,7 +311,6 @@ async function bootDisk(context: CurrentContext, form: URLSearchParams): Promise
   }
   return await context.show({
     title: `Boot the disk of ${nameOf(machine)}`,
-    section: '/ui/machines',
     body: renderDiskQuestion(question, context.clock()),
   })
 }
@@ -340,7 +337,6 @@ async function askCapture(
   const machine = await find(context)
   return await context.show({
     title: `Capture a disk of ${nameOf(machine)}`,
-    section: '/ui/machines',
     body: renderCaptureQuestion(context, machine, typed),
   })
 }

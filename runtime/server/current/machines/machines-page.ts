@@ -236,7 +236,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: 'Machines',
     learn: 'server.html#the-machines-list',
-    section: PATH,
     count: html`<span
       ${attributes({ 'hx-select-oob': all.length === 0 ? null : ALSO })}
       ${refreshOnNews('count', address(PATH, query), 2000)}

@@ -162,7 +162,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: `Timeline of ${name}`,
     heading: html`Timeline of <a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
-    section: '/ui/machines',
     trail: html`<a href="/ui/machines">Machines</a> / <a href="${machinePath(mac)}">${mac}</a>`,
     actions: html`<a class="button" href="${address('/ui/events', { subject_id: mac })}"
       >Events of this machine</a

@@ -26,7 +26,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: 'DHCP',
     learn: 'dhcp.html',
-    section: DHCP_PATH,
     body: html`${card({ title: 'DHCP and network boot', id: DHCP_ID, body: renderOptions(found) })}
     ${
       found.target === null

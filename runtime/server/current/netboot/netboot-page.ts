@@ -1,14 +1,15 @@
-/** /ui/netboot: the live systems that machines boot, their releases, and the TFTP daemon. */
+/** /ui/netboot: the live systems that machines boot, their releases, and the TFTP daemon, which has a page of its own as well. */
 import type { Answer } from '#kit/web/answers/answers.ts'
 import {
   badge,
   banner,
   card,
   copyBlock,
+  foldedCard,
   progress,
   refreshEvery,
   renderBytes,
-  renderTabs,
+  renderJumps,
   renderWays,
 } from '#kit/web/ui/elements.ts'
 import { postButton, renderUploadForm, textField } from '#kit/web/ui/fields.ts'
@@ -38,20 +39,22 @@ import type { Notice } from '#kit/web/ui/form-notices.ts'
 const PATH = '/ui/netboot'
 
 /** Folded once machines boot one; a link to the card opens it. */
-function renderInstall(context: CurrentContext): Html {
-  const ways = renderWays([
-    ['Fetch a release', renderFetch(context)],
-    ['Upload the files', renderUpload()],
-    ['Build it', renderBuild(context)],
-  ])
-  const isInstalled = Object.values(context.services.netboot.bootFiles.active()).some(Boolean)
+function renderInstall(context: CurrentContext, isFresh: boolean): Html {
+  const body = html`${renderFetch(context)}
+    <details>
+      <summary>Offline</summary>
+      ${renderWays([
+        ['Upload the files', renderUpload()],
+        ['Build it', renderBuild(context)],
+      ])}
+    </details>`
   const isRefused = context.notice() !== null
-  return isInstalled && !isRefused
-    ? html`<details class="card">
+  return isFresh || isRefused
+    ? card({ title: 'Download the live system', id: 'install', body })
+    : html`<details class="card">
         <summary>Install another version</summary>
-        <div id="install">${ways}</div>
+        <div id="install">${body}</div>
       </details>`
-    : card({ title: 'Install a live system', id: 'install', body: ways })
 }
 
 function renderFetch(context: CurrentContext): Html {
@@ -191,7 +194,7 @@ function renderServers(view: ClusterView | null): Content {
   })
 }
 
-const TABS = [
+const JUMPS = [
   ['Live systems', '#artifacts'],
   ['Install', '#install'],
   ['TFTP daemon', '#tftp'],
@@ -199,7 +202,10 @@ const TABS = [
 ] as const
 
 /** Posts: `routes/releases.ts`. */
-export const NETBOOT_PAGES = [pageAt(PATH, 'read', show, { reach: 'shared' })]
+export const NETBOOT_PAGES = [
+  pageAt(PATH, 'read', show, { reach: 'shared' }),
+  pageAt(`${PATH}/tftp`, 'read', showTftp, { reach: 'shared' }),
+]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { releases, bootFiles } = context.services.netboot
@@ -208,40 +214,57 @@ async function show(context: CurrentContext): Promise<Answer> {
     bootFiles.list(),
     context.site.journal.list({ subject_kind: 'netboot', limit: 12 }),
   ])
-  const shown = releases.jobs().filter((job) => !isOver(job) || job.status === 'failed')
-  const recent = shown.filter((job) => isRecent(job, clock))
-  const earlier = shown.filter((job) => !isRecent(job, clock))
-  const isBusy = releases.jobs().some((job) => !isOver(job))
+  const jobs = releases.jobs()
+  const active = jobs.filter((job) => !isOver(job))
+  const failed = listFailed(jobs)
+  const isFresh = !Object.values(bootFiles.active()).some(Boolean)
+  const failures = renderJobs(
+    context,
+    'Failed downloads',
+    failed.filter((job) => isRecent(job, clock)),
+  )
+  const install = renderInstall(context, isFresh)
   return await context.show({
-    title: 'Netboot',
+    title: 'Network boot',
     learn: 'pxe.html',
-    section: PATH,
-    actions: html`<a class="button" href="#install">Install a live system</a>`,
     messages: html`${context.message()}${renderUploaded(context)}`,
-    body: html`${renderTabs(TABS)}
-      <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
-        ${renderJobs(context, 'Downloads', recent)}
+    body: html`${renderJumps(JUMPS)}
+      <div class="board" ${refreshEvery('netboot', PATH, active.length > 0 ? 1 : null)}>
+        ${renderJobs(context, 'Downloads', active)} ${isFresh ? [failures, install] : null}
         ${card({ title: 'Live systems', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
-        ${renderServers(context.services.presence?.view() ?? null)} ${renderInstall(context)}
-        ${renderStick(files)} ${renderTftp(context)}
-        ${renderJobs(context, 'Failed downloads', earlier)}
-        ${card({
+        ${isFresh ? null : failures} ${renderServers(context.services.presence?.view() ?? null)}
+        ${isFresh ? null : install} ${renderStick(files)}
+        ${foldedCard({ ...viewTftp(context), isOpen: false })}
+        ${renderJobs(
+          context,
+          'Earlier failed downloads',
+          failed.filter((job) => !isRecent(job, clock)),
+        )}
+        ${foldedCard({
           title: 'Activity',
           id: 'activity',
-          aside: html`<a class="small" href="/ui/events?subject_kind=netboot"
-            >All netboot events</a
-          >`,
-          body: renderEventList(events, clock),
+          about: 'What was done to live systems',
+          isOpen: false,
+          body: html`${renderEventList(events, clock)}
+            <p class="small">
+              <a href="/ui/events?subject_kind=netboot">All network boot events</a>
+            </p>`,
         })}
       </div>`,
   })
 }
 
-/** Milliseconds for which a failure stands above what machines boot. */
+/** Newest first; a later download that succeeded is the answer to those before it. */
+function listFailed(jobs: readonly FetchJob[]): readonly FetchJob[] {
+  const done = jobs.findIndex(({ status }) => status === 'completed')
+  return (done === -1 ? jobs : jobs.slice(0, done)).filter(({ status }) => status === 'failed')
+}
+
+/** Milliseconds for which a failure stands beside what machines boot. */
 const NEWS_MS = 60 * 60_000
 
 const isRecent = (job: FetchJob, { now }: Clock): boolean =>
-  !isOver(job) || now.getTime() - Date.parse(job.finished_at ?? '') < NEWS_MS
+  now.getTime() - Date.parse(job.finished_at ?? '') < NEWS_MS
 
 function renderJobs(context: CurrentContext, title: string, jobs: readonly FetchJob[]): Content {
   if (jobs.length === 0) return null
@@ -380,14 +403,16 @@ function renderUploaded({ query }: CurrentContext): Content {
   )
 }
 
-function renderTftp({ services, contact }: CurrentContext): Html {
+/** The card of `/ui/netboot/tftp`, which is folded on the other page. */
+function viewTftp({ services, contact }: CurrentContext) {
   const { isChecked, isActive, isReady, text, hint } = services.netboot.tftp()
-  const tone = isReady ? 'done' : isActive ? 'needs-you' : isChecked ? 'failed' : 'ready'
-  const word = isActive ? 'active' : isChecked ? 'inactive' : 'not checked yet'
-  return card({
+  const tone = isReady ? 'done' : isActive ? 'needs-you' : 'ready'
+  const state = badge(tone, isActive ? 'active' : isChecked ? 'inactive' : 'not checked yet')
+  return {
     title: 'TFTP daemon',
     id: 'tftp',
-    aside: badge(tone, word),
+    aside: state,
+    about: state,
     body: html`<p>${text} ${hint}</p>
       ${isReady ? null : renderTftpHelp(services.netboot.reachedAt(contact().baseUrl))}
       <p class="dim small">
@@ -400,7 +425,12 @@ function renderTftp({ services, contact }: CurrentContext): Html {
           },
         )}
       </p>`,
-  })
+  }
+}
+
+async function showTftp(context: CurrentContext): Promise<Answer> {
+  const body = card(viewTftp(context))
+  return await context.show({ title: 'TFTP check', learn: 'pxe.html', body })
 }
 
 const renderTftpHelp = (baseUrl: string): Html =>

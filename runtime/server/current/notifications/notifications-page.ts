@@ -36,7 +36,6 @@ import {
 } from './receiver-form.ts'
 import { renderRules } from './rule-form.ts'
 
-const SETTINGS = '/ui/settings'
 const ONE = `${PATH}/:id`
 /** Deliveries on the page of a receiver. */
 const MAX_SHOWN = 50
@@ -59,9 +58,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: NOTIFICATIONS_TITLE,
     learn: 'notifications.html',
-    section: SETTINGS,
     count: receivers.length,
-    trail: html`<a href="${SETTINGS}">Settings</a>`,
     messages: html`${context.message()}${renderDone(context, null)}`,
     body: html`<div class="columns even">
       <div>
@@ -147,7 +144,6 @@ async function showForm(context: CurrentContext): Promise<Answer> {
   const fields = renderFields(context, kind, null)
   return await context.show({
     title: `Add a receiver: ${title}`,
-    section: SETTINGS,
     trail: trailTo(null),
     body: card({
       body: html`<p class="dim">${text}</p>
@@ -195,7 +191,6 @@ async function showReceiver(context: CurrentContext): Promise<Answer> {
   const path = pathOfReceiver(id)
   return await context.show({
     title: name,
-    section: SETTINGS,
     trail: trailTo(null),
     actions: postButton({ action: `${path}/test`, label: 'Send a test', tone: 'primary' }),
     messages: html`${context.message()}${renderDone(context, name)}`,
@@ -294,7 +289,6 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
   const { id, name } = receiver
   return await showRemoval(context, {
     title: `Remove ${name}`,
-    section: SETTINGS,
     trail: trailTo(receiver),
     question: `Remove the receiver ${name}?`,
     body: html`<p>Waiting messages and the delivery log are deleted.</p>`,

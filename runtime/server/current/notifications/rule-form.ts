@@ -75,7 +75,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   const title = fill(rule === null ? 'Add a rule for {name}' : 'Change a rule of {name}', { name })
   return await context.show({
     title,
-    section: '/ui/settings',
     trail: trailTo(receiver),
     body: card({ body: renderForm(context, rulePath(receiver, id), rule) }),
   })

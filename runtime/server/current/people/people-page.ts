@@ -247,7 +247,6 @@ async function showPerson(context: CurrentContext): Promise<Answer> {
   const tokens = owned.map(({ name }) => name)
   return await context.show({
     title: person.name,
-    section: SETTINGS,
     trail: TRAIL,
     messages: context.message(),
     body: html`<div class="columns even">
@@ -317,7 +316,6 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
   const { id, name, provider } = person
   return await showRemoval(context, {
     title: `Remove ${name}`,
-    section: SETTINGS,
     trail: TRAIL,
     question: html`Remove <bdi>${name}</bdi>?`,
     body: html`<p>
@@ -353,9 +351,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: 'People',
     learn: 'people.html',
-    section: SETTINGS,
     count: people.length,
-    trail: html`<a href="${SETTINGS}">Settings</a>`,
     actions: html`<a class="button primary" href="${ADD}">Add a person</a>`,
     messages: html`${context.message()}${renderDone(context)}`,
     body: html`${
@@ -426,7 +422,6 @@ async function showForm(context: CurrentContext): Promise<Answer> {
   const rights = { role: typed['role'] ?? 'look', labels: typed['labels'] ?? '' }
   return await context.show({
     title: 'Add a person',
-    section: SETTINGS,
     trail: html`<a href="${PEOPLE_PATH}">People</a>`,
     messages: context.message(),
     body: card({

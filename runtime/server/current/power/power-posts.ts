@@ -63,7 +63,6 @@ async function press(context: CurrentContext, form: URLSearchParams): Promise<An
     const asked = { machine, choice, writing, sharing, runs, isSecond: isSure }
     return await context.show({
       title: titleCut(choice, nameOf(machine)),
-      section: '/ui/machines',
       trail: MACHINES_TRAIL,
       body: renderCutQuestion(context, asked),
     })
@@ -130,7 +129,6 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
   const name = nameOf(machine)
   return await showRemoval(context, {
     title: `Forget the BMC of ${name}?`,
-    section: '/ui/machines',
     trail: MACHINES_TRAIL,
     question: html`Forget the BMC of <bdi>${name}</bdi>?`,
     body: html`<p>Its address, user and password are deleted. The machine stays as it is.</p>`,

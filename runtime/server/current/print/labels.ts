@@ -46,7 +46,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   const rows = await Promise.all(page.rows.map((machine) => describe(context, machine)))
   return await context.show({
     title: 'Labels to print',
-    section: MACHINES_PATH,
     count: String(found.length),
     trail: html`<a href="${address(MACHINES_PATH, query)}">Machines</a>`,
     body:

@@ -430,7 +430,6 @@ async function show(context: CurrentContext): Promise<Answer> {
     ...(other === null && {
       heading: html`Run of <a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
     }),
-    section: '/ui/runs',
     trail: html`<a href="/ui/runs">Runs</a> / <a href="${machinePath(mac)}">${mac}</a>`,
     actions: renderAgain(context, run, machine),
     updates: address('/events/machines', { q: `mac:${mac}` }),

@@ -67,11 +67,10 @@ async function ask(context: CurrentContext, form: URLSearchParams): Promise<Answ
       html`<p>${text}</p>
         ${back}`,
     )
-    return await context.show({ title, section: LIST, trail, body })
+    return await context.show({ title, trail, body })
   }
   return await showRemoval(context, {
     title: fillCount({ one: 'Remove this run?', other: 'Remove {count} runs?' }, ended.length),
-    section: LIST,
     trail,
     body: html`${renderList(context, ended)}${
         ended.length === selected.length

@@ -114,7 +114,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: 'Runs',
     learn: 'server.html#runs',
-    section: PATH,
     count: String(found.total),
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: html`${context.message()}${renderRemoved(context.query)}`,

@@ -5,12 +5,7 @@ import { banner, icon, renderBytes } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 import { fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
 import { findMissing } from '#fleet/workflow/rules/online-workflow.ts'
-import {
-  machinePath,
-  MACHINES_PATH,
-  MACHINES_TRAIL,
-  nameDisk,
-} from '#server/pages/machines/machines-list.ts'
+import { machinePath, MACHINES_TRAIL, nameDisk } from '#server/pages/machines/machines-list.ts'
 import { renderQuestion } from '#server/pages/question.ts'
 import type { Machine } from '../rules/machine.ts'
 import { viewOf, type EarlierContext } from './machine-view.ts'
@@ -26,7 +21,6 @@ export async function askToArm(
   const name = hostname === null ? mac : `${printable(hostname)} (${mac})`
   return await context.show({
     title: `Flash ${name} at every network boot?`,
-    section: MACHINES_PATH,
     trail: MACHINES_TRAIL,
     body: renderQuestion({
       title: fillHtml('Flash {image} on {machine} at every network boot?', {

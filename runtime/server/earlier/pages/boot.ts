@@ -40,7 +40,6 @@ async function show(context: EarlierContext): Promise<Answer> {
   const isRunning = job !== undefined && !isOver(job)
   return await context.show({
     title: 'Boot files',
-    section: PATH,
     // An error about the tag is shown at its field.
     messages: context.notice()?.errors['tag'] === undefined ? context.message() : null,
     body: html`${

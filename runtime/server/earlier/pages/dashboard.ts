@@ -36,7 +36,6 @@ async function show(context: EarlierContext): Promise<Answer> {
   return await context.show({
     title: 'Dashboard',
     learn: 'earlier-line.html',
-    section: PATH,
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     body: html`<div class="board" ${refreshOnNews('board', PATH, 2000)}>
       ${renderTiles(

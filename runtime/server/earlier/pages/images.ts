@@ -74,7 +74,6 @@ async function ask(
   const shown = html`<strong><bdi>${printable(name)}</bdi></strong> (${renderSize(size_bytes)})`
   return await showRemoval(context, {
     title: 'Remove an image',
-    section: LIST,
     trail: html`<a href="${LIST}">Images</a>`,
     question: 'Remove an image',
     body: html`${error === null ? null : banner('failed', error)}
@@ -147,7 +146,6 @@ async function show(context: EarlierContext): Promise<Answer> {
   const folder = html`<code>${shelf.root}</code>`
   return await context.show({
     title: 'Images',
-    section: PATH,
     count: images.length,
     messages: html`${context.message()}${renderRemoved(context, images)}`,
     body: html`<p class="dim">

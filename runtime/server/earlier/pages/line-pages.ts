@@ -3,7 +3,7 @@ import type { Runs } from '#fleet/run/runs.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
 import { fillHtml, html, type Html, address, attributes, type Content } from '#kit/web/ui/html.ts'
-import type { NavLink } from '#kit/web/ui/layout.ts'
+import type { Section } from '#kit/web/ui/rules/sections.ts'
 import { type Clock, renderTime } from '#kit/web/ui/times.ts'
 import { type ContextRoute, keysPages, pageAt, formAt } from '#server/pages/context-routes.ts'
 import { createPages } from '#server/pages/site-pages.ts'
@@ -221,7 +221,6 @@ async function showMachines(context: EarlierContext): Promise<Answer> {
   const clock = context.clock()
   return await context.show({
     title: 'Machines',
-    section: PATH,
     count: html`<span
       ${attributes({ 'hx-select-oob': all.length === 0 ? null : '#views:morph' })}
       ${refreshOnNews('count', address(PATH, query), 2000)}
@@ -344,21 +343,13 @@ const renderAuthentication = ({ services: { user } }: EarlierContext): Html =>
       ${'Boot scripts, boot files and images are open to anyone who can reach this server, because booting machines cannot log in.'}
     </p>`
 
-const NAV: readonly NavLink[] = [
-  { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard' },
-  { href: '/ui/machines', title: 'Machines', icon: 'machines' },
-  { href: '/ui/images', title: 'Images', icon: 'image' },
-  { href: '/ui/boot', title: 'Boot files', icon: 'netboot' },
-  { href: '/ui/settings', title: 'Settings', icon: 'settings' },
+const NAV: readonly Section[] = [
+  { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard', key: 'd' },
+  { href: '/ui/machines', title: 'Machines', icon: 'machines', key: 'm' },
+  { href: '/ui/images', title: 'Images', icon: 'image', key: 'i' },
+  { href: '/ui/boot', title: 'Boot files', icon: 'netboot', key: 'n' },
+  { href: '/ui/settings', title: 'Settings', icon: 'settings', key: 's' },
 ]
-
-const KEY_SECTIONS = [
-  ['d', 'Dashboard'],
-  ['m', 'Machines'],
-  ['i', 'Images'],
-  ['n', 'Boot files'],
-  ['s', 'Settings'],
-] as const
 
 const ROUTES: readonly ContextRoute<EarlierContext>[] = [
   DASHBOARD_PAGE,
@@ -370,7 +361,7 @@ const ROUTES: readonly ContextRoute<EarlierContext>[] = [
   ...SETTINGS_PAGES,
   ...WORKFLOW_PAGES,
   ...PXE_PAGES,
-  ...keysPages({ hasFind: false, sections: KEY_SECTIONS, examples: [] }),
+  ...keysPages({ hasFind: false, sections: NAV, examples: [] }),
 ]
 
 interface LinePagesOptions {

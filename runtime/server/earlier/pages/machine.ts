@@ -48,7 +48,6 @@ async function show(context: EarlierContext): Promise<Answer> {
   const kept = await listKept(context, mac)
   return await context.show({
     title: printable(machine.hostname ?? mac),
-    section: MACHINES_PATH,
     trail: MACHINES_TRAIL,
     updates: address('/events/machines', { q: `mac:${mac}` }),
     messages: html`${context.message()}${
@@ -253,7 +252,6 @@ async function askDeletion(context: EarlierContext): Promise<Answer> {
   const name = printable(nameOf(machine))
   return await showRemoval(context, {
     title: `Delete ${name}`,
-    section: MACHINES_PATH,
     trail: MACHINES_TRAIL,
     question: html`Delete <bdi>${name}</bdi>?`,
     body: html`<p>

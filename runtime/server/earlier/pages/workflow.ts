@@ -20,7 +20,7 @@ import { html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { readRun } from '../routes/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
-import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
+import { machinePath, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
 import type { EarlierContext } from './machine-view.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 
@@ -108,7 +108,6 @@ async function show(context: EarlierContext): Promise<Answer> {
   const isRunning = run?.status === 'queued' || run?.status === 'running'
   return await context.show({
     title: 'Workflow run',
-    section: MACHINES_PATH,
     trail: html`${MACHINES_TRAIL} / <a href="${machinePath(mac)}">${mac}</a>`,
     body: html`<div
       class="stack"

@@ -58,7 +58,6 @@ async function showAccount(
     caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
   return await context.show({
     title: 'Account',
-    section: PATH,
     actions: postButton({ action: '/ui/logout', label: 'Log out' }),
     messages: html`${context.message()}${renderChanged(context)}${fresh === null ? null : renderFresh(context, fresh)}`,
     body: html`<div class="columns even">
@@ -232,7 +231,6 @@ async function askRevocation(context: PageContext): Promise<Answer> {
   if (token === undefined) return tokenGone(context)
   return await showRemoval(context, {
     title: `Revoke token ${token.name}`,
-    section: PATH,
     trail: html`<a href="${PATH}">Account</a>`,
     question: html`Revoke the token <bdi>${token.name}</bdi>?`,
     body: html`<p>

@@ -242,7 +242,6 @@ export async function showSettings(
   return await context.show({
     title: 'Settings',
     learn: 'settings.html',
-    section: SETTINGS_PATH,
     messages: html`${renderOutcome(context, view)}${renderProblems(context)}`,
     body: html`${renderSearch(search.text)}
       <div id="settings">${first} ${renderForm(view, fields)} ${last}</div>

@@ -199,6 +199,16 @@ export function createBatchKeeper(site: KeeperDependencies) {
     return { batch, counts, isOpen: isOpen(counts) }
   }
 
+  /** Newest first, also such as have just ended. */
+  function listUnderWay(): readonly Batch[] {
+    const fleet = machines.peekAll()
+    const ids = new Set(fleet.filter(isUnderWay).flatMap(({ cycle: { batch } }) => batch ?? []))
+    const isCapturing = fleet.some(({ capture }) => isPending(capture))
+    return batches
+      .list()
+      .filter(({ id, action }) => ids.has(id) || (isCapturing && action === 'capture'))
+  }
+
   return {
     find: batches.find,
     list: batches.list,
@@ -210,16 +220,12 @@ export function createBatchKeeper(site: KeeperDependencies) {
     /** Each in its own turn of the event loop: one may have the whole fleet. */
     viewAll: (several: readonly Batch[]) => viewEach(several, view),
     /** Newest first. */
-    listOpen(): readonly BatchView[] {
-      const fleet = machines.peekAll()
-      const ids = new Set(fleet.filter(isUnderWay).flatMap(({ cycle: { batch } }) => batch ?? []))
-      const isCapturing = fleet.some(({ capture }) => isPending(capture))
-      return batches
-        .list()
-        .filter(({ id, action }) => ids.has(id) || (isCapturing && action === 'capture'))
+    listOpen: (): readonly BatchView[] =>
+      listUnderWay()
         .map((batch) => view(batch))
-        .filter((each) => each.isOpen)
-    },
+        .filter((each) => each.isOpen),
+    /** For every page, so no machine is looked at twice: those that have not ended, as far as is known. */
+    countOpen: (): number => listUnderWay().filter(({ ended_at }) => ended_at === null).length,
     /** The machines whose present order came with this batch. */
     listOwn,
     /** For machines of the batch that had other orders before. */
