@@ -475,7 +475,7 @@ const until = <T>(ask: () => Promise<T | null | false>) => untilWithin(ask, 60_0
 
 type Ask = Awaited<ReturnType<typeof askAs>>
 
-/** As the Netboot page does: the list first, and the files are compared with it. */
+/** As the page of live systems does: the list first, and the files are compared with it. */
 async function upload(ask: Ask, version: string): Promise<void> {
   const parts = new Map(TRIO.map((part) => [partName(version, part), `${part} ${version}`]))
   const list = [...parts].map(([name, text]) => `${sha256(text)}  ${name}\n`).join('')

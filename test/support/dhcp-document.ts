@@ -53,7 +53,7 @@ curl -fo grub/grub.cfg http://192.0.2.10:8080/grub/grub.cfg
 \`\`\`
 
 Add \`shimaa64.efi\` and \`grubaa64.efi\` for arm64, \`undionly.kpxe\` (Debian package \`ipxe\`) for BIOS, and \`ipxe.efi\` for
-iPXE on UEFI. The Netboot page and the dashboard test the daemon; set \`netboot.tftp_probe_host\` if it runs on another
+iPXE on UEFI. _Network boot_ and the dashboard test the daemon; set \`netboot.tftp_probe_host\` if it runs on another
 host.
 
 An iPXE from elsewhere (2.0 or later) loads \`autoexec.ipxe\` from where it came from:

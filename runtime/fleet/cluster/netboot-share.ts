@@ -246,7 +246,7 @@ function createCopies({ bootFiles, openFile, keep, log, files, refresh }: Copies
         const versions = renderVersions(wanted)
         return fail(
           version,
-          `no connected server has all files of ${versions}; fetch that release or use another one on the Netboot page`,
+          `no connected server has all files of ${versions}; fetch that release or use another one under Network boot`,
         )
       }
       const ending = new AbortController()

@@ -137,12 +137,12 @@ async function takeBuilt(
   }
 }
 
-/** What was fetched or chosen on the Netboot page stays active. */
+/** What was fetched or chosen under Network boot stays active. */
 function renderBuilt({ arch, version }: CompleteSet, active: ActiveSets): string {
   const other = active[arch]?.version
   if (other === version) return `${version} (${arch}) from dist/`
   const why = other === undefined ? 'not in use' : `not active; machines boot ${other}`
-  return `${version} (${arch}) from dist/, ${why} (see the Netboot page)`
+  return `${version} (${arch}) from dist/, ${why} (see Network boot)`
 }
 
 interface Announced {

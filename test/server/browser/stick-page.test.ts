@@ -346,7 +346,7 @@ test('from plain HTTP the page offers itself as a file, which works when it is o
   }
 })
 
-test('a server with both files in its boot directory offers them on the Netboot page, as downloads', async () => {
+test('a server with both files in its boot directory offers them under Network boot, as downloads', async () => {
   await using site = await startSite()
   await using opened = await openContext(browser, site)
   const page = await opened.context.newPage()

@@ -217,7 +217,7 @@ export const RELEASE_SETTINGS = {
     release_repo: ofServer({
       title: 'Release repository',
       topic: 'upstream',
-      help: 'The repository, `owner/name`, whose releases the Netboot page fetches.',
+      help: 'The repository, `owner/name`, from which live systems are fetched.',
       kind: kinds.repository,
       fallback: '',
       card: 'netboot-release',

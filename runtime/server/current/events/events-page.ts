@@ -157,7 +157,7 @@ const SUBJECTS = {
   '': 'Everything',
   machine: 'Machines',
   batch: 'Batches',
-  netboot: 'Netboot',
+  netboot: 'Network boot',
   catalog: 'Images',
   backup: 'Backups',
   settings: 'Settings',

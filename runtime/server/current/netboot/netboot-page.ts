@@ -35,7 +35,7 @@ import type { ShownSetting } from '#kit/config/rules/settings-parser.ts'
 import { completeSource } from '#fleet/boot/rules/release.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
 
-/** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
+/** Three ways to install a live system on the page: fetch a release, upload its files, or build it. */
 const PATH = '/ui/netboot'
 
 /** Folded once machines boot one; a link to the card opens it. */

@@ -1,4 +1,4 @@
-/** `/boot/releases` and the forms of the Netboot page: fetch releases, and activate an earlier one. */
+/** `/boot/releases` and the forms of its page: fetch releases, and activate an earlier one. */
 import { z } from 'zod'
 import { getRouterParam } from 'h3'
 import { BOOT_ARCHS } from '#fleet/boot/rules/boot-set.ts'

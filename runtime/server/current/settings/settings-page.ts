@@ -348,7 +348,7 @@ const renderRelease = (view: SettingsView): Html =>
     group: 'netboot release repository tag live system boot.release_repo boot.release_tag',
     rows: rowsOf(view, 'netboot-release'),
     before: html`<p class="dim">
-      ${fillHtml('Live systems are fetched from this release on the page {link}.', { link: html`<a href="/ui/netboot#install">Netboot</a>` })}
+      ${fillHtml('Live systems are fetched from this release under {link}.', { link: html`<a href="/ui/netboot#install">Network boot</a>` })}
     </p>`,
   })
 

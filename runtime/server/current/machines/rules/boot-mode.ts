@@ -215,13 +215,13 @@ export const RULES = {
   'no-live-system': disk('needs-you', {
     reason: 'The server has no live system for this machine.',
     is: 'The server has no live system for this machine.',
-    next: 'Fetch one on the Netboot page. Until then it boots its own disk.',
+    next: 'Fetch one under Network boot. Until then it boots its own disk.',
   }),
   'half-written': disk('needs-you', {
     reason:
       'A flash never reported its end, so the disk may be half written, and there is no live system to flash it again.',
     is: 'Waiting for a live system. A flash never reported its end, so the disk may be half written.',
-    next: 'Fetch one on the Netboot page, or boot the disk anyway if you know that it is intact.',
+    next: 'Fetch one under Network boot, or boot the disk anyway if you know that it is intact.',
   }),
   queued: disk('armed', {
     reason: 'It waits for its turn, as max_flashes machines are being flashed.',

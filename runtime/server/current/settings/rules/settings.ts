@@ -265,7 +265,7 @@ export const SETTINGS = {
     tftp_probe_host: setting({
       title: 'TFTP server to check',
       topic: 'boot',
-      help: 'The host whose TFTP daemon the Netboot page checks.',
+      help: 'The host whose TFTP daemon is checked.',
       kind: kinds.hostOrNone,
       fallback: '',
       fallbackWords: '`127.0.0.1`',
