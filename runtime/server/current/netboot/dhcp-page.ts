@@ -23,12 +23,12 @@ export const DHCP_PAGES = [pageAt(DHCP_PATH, 'read', show, { reach: 'shared' })]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const found = findDhcp(context)
+  const { target, loader } = found
   return await context.show({
     title: 'DHCP',
     learn: 'dhcp.html',
-    body: html`${card({ title: 'DHCP and network boot', id: DHCP_ID, body: renderOptions(found) })}
-    ${
-      found.target === null
+    body: html`${
+      target === null
         ? null
         : card({
             title: 'Lines for your DHCP server',
@@ -36,15 +36,18 @@ async function show(context: CurrentContext): Promise<Answer> {
             body: html`<p class="hint">
                 ${'Machines find this server through the DHCP server of their network, which this server does not replace. Choose yours and copy the lines; they have the addresses of this server.'}
               </p>
-              ${renderDhcpRecipes(found.target).map(renderRecipe)}`,
+              ${renderChoice(loader, 'recipes')} ${renderDhcpRecipes(target).map(renderRecipe)}`,
           })
-    }`,
+    }
+    ${card({ title: 'DHCP options', id: DHCP_ID, body: html`${target === null ? renderChoice(loader, DHCP_ID) : null} ${renderOptions(found)}` })}`,
   })
 }
 
-export const renderDhcp = (context: CurrentContext): Html =>
-  html`${renderOptions(findDhcp(context))}
+export function renderDhcp(context: CurrentContext): Html {
+  const found = findDhcp(context)
+  return html`${renderChoice(found.loader, DHCP_ID)} ${renderOptions(found)}
     <p><a href="${DHCP_PATH}">Lines for your DHCP server</a></p>`
+}
 
 /** With an address of this server that machines can reach, wherever it was opened. */
 export function findDhcp(context: CurrentContext) {
@@ -60,7 +63,7 @@ export function findDhcp(context: CurrentContext) {
 
 function renderOptions({ loader, server, base, hasOthers }: ReturnType<typeof findDhcp>): Html {
   const files = UEFI_FILES[loader]
-  return html`${renderChoice(loader)}${factList([
+  return factList([
     ['TFTP server (option 66)', copyable(server)],
     ['Boot file for BIOS (67)', copyable('undionly.kpxe')],
     ['Boot file for UEFI, x86-64 (7, 9)', copyable(files.uefi)],
@@ -68,7 +71,7 @@ function renderOptions({ loader, server, base, hasOthers }: ReturnType<typeof fi
     ['UEFI HTTP boot, x86-64 (16; 60 = HTTPClient)', copyable(`${base}/boot/${files.uefi}`)],
     ['UEFI HTTP boot, arm64 (19; 60 = HTTPClient)', copyable(`${base}/boot/${files.arm}`)],
     ['iPXE script', copyable(scriptOf({ baseUrl: base, hasOthers }))],
-  ])}`
+  ])
 }
 
 const LOADERS = {
@@ -77,12 +80,12 @@ const LOADERS = {
   ipxe: 'iPXE, without Secure Boot',
 } as const
 
-const renderChoice = (chosen: FirmwareLoader): Html =>
+const renderChoice = (chosen: FirmwareLoader, anchor: string): Html =>
   html`<nav class="tabs" aria-label="${LOADERS.label}">
     ${FIRMWARE_LOADERS.map(
       (loader) =>
         html`<a
-          href="?loader=${loader}#dhcp-pxe"
+          href="?loader=${loader}#${anchor}"
           ${attributes({ 'aria-current': loader === chosen ? 'true' : null })}
           >${LOADERS[loader]}</a
         >`,
