@@ -61,6 +61,12 @@ function scopeKeeper(parts: ScopedKeeperDependencies): BatchKeeper {
     return batch === null || among === 0 ? null : cut(batch, among)
   }
 
+  const listOpen = () =>
+    seen.listOpen().flatMap(({ batch: { id } }) => {
+      const batch = find(id)
+      return batch === null ? [] : [view(batch)]
+    })
+
   return {
     ...seen,
     find,
@@ -69,11 +75,8 @@ function scopeKeeper(parts: ScopedKeeperDependencies): BatchKeeper {
     view,
     isWhole: ({ id, machines: count }) => keeper.find(id)?.machines === count,
     viewAll: (several) => viewEach(several, view),
-    listOpen: () =>
-      seen.listOpen().flatMap(({ batch: { id } }) => {
-        const batch = find(id)
-        return batch === null ? [] : [view(batch)]
-      }),
+    listOpen,
+    countOpen: () => listOpen().length,
   }
 }
 

@@ -205,9 +205,10 @@ test('the list of batches has others answered in between; open is what something
   await keeper.viewAll(keeper.list())
   assert.equal(turns, ['another'])
   const listOpen = () => keeper.listOpen().map(({ batch }) => batch.id)
-  assert.equal(listOpen(), [second])
+  assert.equal([listOpen(), keeper.countOpen()], [[second], 1])
   await readJson(lab.act(second, 'disarm'))
   assert.equal([listOpen(), (await lab.batch(first)).counts.replaced], [[], 4])
+  assert.is(keeper.countOpen(), 0)
 })
 
 test('what a batch gave is disarmed once it is undone, a try again too', async () => {

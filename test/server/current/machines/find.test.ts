@@ -63,6 +63,8 @@ test('finds machines, labels, images, settings, people, pages and actions', asyn
   )
   includes(await find(admin, 'otto'), '/ui/events?person=otto What otto did Operator')
   includes(await find(admin, 'dhcp'), '/ui/dhcp DHCP')
+  includes(await find(admin, 'netboot'), '/ui/netboot Network boot')
+  includes(await find(admin, 'first boot'), '/ui/first-boot Templates')
   includes(await find(admin, 'add person'), '/ui/people/add Add a person')
   includes(await find(admin, 'flash bench'), `/ui/machines/${mac}#intent Flash Bench 7`)
   includes(await find(admin, 'bench 7'), `/ui/machines/${mac}/timeline Timeline of Bench 7`)
