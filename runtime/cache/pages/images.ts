@@ -239,7 +239,7 @@ export const countsOf = ({ added, known, flaws }: Imported) => ({
 })
 
 /** Null: the server's address is unknown. */
-export type ServerLink = (path: string) => string | null
+type ServerLink = (path: string) => string | null
 
 const MESSAGES = {
   failed: 'Nothing was added: {errors}. {link}',

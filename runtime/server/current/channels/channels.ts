@@ -114,7 +114,7 @@ function describeChange(
     : ['moved', `was moved from ${from} to ${to}`]
 }
 
-export const CHANNELS_PATH = '/ui/channels'
+const CHANNELS_PATH = '/ui/channels'
 const SAVE_PATH = `${CHANNELS_PATH}/save`
 
 export const CHANNEL_PAGES = [

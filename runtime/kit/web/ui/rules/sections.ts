@@ -1,5 +1,4 @@
 /** The sections of the pages, each with its tabs: the same on the server and on its cache. */
-import type { IconName } from '../elements.ts'
 
 export const IMAGES = '/ui/cache'
 
@@ -11,8 +10,19 @@ export interface Tab {
   readonly also?: string
 }
 
+type SectionIcon =
+  | 'dashboard'
+  | 'machines'
+  | 'batches'
+  | 'runs'
+  | 'image'
+  | 'netboot'
+  | 'events'
+  | 'settings'
+  | 'account'
+
 export interface Section extends Tab {
-  readonly icon: IconName
+  readonly icon: SectionIcon
   /** On the keyboard, behind `g`. */
   readonly key: string
   /** The page behind the name of the product. */
