@@ -271,7 +271,7 @@ const DAMAGES: readonly (readonly [string, (dir: string) => Promise<void>, strin
   [
     'a cut piece',
     (dir) => change(join(dir, 'state.db'), (b) => b.subarray(0, 5000)),
-    'not what was',
+    'was changed after',
   ],
   [
     'another digest',

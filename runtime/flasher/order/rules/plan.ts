@@ -15,7 +15,7 @@ import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Provisioning } from '#engine/flash/rules/provisioning.ts'
 
 const NO_DISK = 'it names no disk'
-const WRONG_SEEN = 'what it says about the disk cannot be read'
+const WRONG_SEEN = 'its disk is not described correctly'
 
 type PlannedOrder = Order<NamedFlash>
 

@@ -143,7 +143,7 @@ export function machineTableRoutes(
       access: 'read',
       reach: 'list',
       doc: {
-        summary: 'Machines as CSV, of which names, labels, racks and slots can be read back',
+        summary: 'Machines as CSV; names, labels, racks and slots can be imported again',
         query: {
           q: 'Only those that the search of the machines page finds',
           sort: 'A column of the machines page, - before it: the other way round',

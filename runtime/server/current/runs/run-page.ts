@@ -373,7 +373,7 @@ function renderLinks({ runs }: CurrentContext['site'], run: Run): Content {
 const SENTENCES = {
   watching: 'Waiting until the new system has booted, at most until {until}.',
   booted: 'The new system has booted.',
-  seen: 'The machine answered on the network again. Nothing proves that the new system runs.',
+  seen: 'The machine answered on the network again. It is not certain that the new system is running.',
   'not-seen': 'Flashed, and the new system was not seen.',
   failed: 'The new system failed to boot.',
 } as const

@@ -122,7 +122,7 @@ function decideArmed(machine: Machine, now: Date): StateView {
         }
       : {
           state: 'running',
-          is: 'The flash has begun and not reported its end.',
+          is: 'The flash has started and not reported its end.',
           next: 'If it boots from the network again, it is flashed again.',
         }
   }

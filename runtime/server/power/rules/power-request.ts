@@ -49,7 +49,7 @@ export const PowerViewSchema = z.object({
   certificate: z
     .string()
     .nullable()
-    .describe('SHA-256 of the certificate that is pinned; authority: one vouches for it'),
+    .describe('SHA-256 of the trusted certificate; authority: issued by a known authority'),
   state: z.enum(['on', 'off', 'unknown']),
   seen_at: z.iso.datetime().nullable(),
   age_seconds: z.int().nullable(),
