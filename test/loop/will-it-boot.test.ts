@@ -8,11 +8,8 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readFirmware } from '#engine/bootable/firmware.ts'
 import { readImageBoot } from '#engine/bootable/image-boot.ts'
-import {
-  type BootVerdict,
-  type FirmwareFacts,
-  judgeBoot,
-} from '#engine/bootable/rules/boot-facts.ts'
+import { type BootVerdict, judgeBoot } from '#engine/bootable/rules/boot-facts.ts'
+import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import { parseEfiProgram } from '#engine/bootable/rules/efi-program.ts'
 import { createFlasher } from '#engine/flash/flasher.ts'
 import { decideNotes, WHOLE_DISK } from '#engine/flash/rules/flash-plan.ts'

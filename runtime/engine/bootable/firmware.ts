@@ -2,8 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isFolder } from '#kit/host/folders.ts'
-import type { FirmwareFacts } from './rules/boot-facts.ts'
-import type { EfiProcessor } from './rules/efi-program.ts'
+import type { EfiProcessor, FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import { parseKeyList } from './rules/key-list.ts'
 import { parseSbat } from './rules/sbat.ts'
 
@@ -47,19 +46,19 @@ export async function readFirmware(arch: string, sys = '/sys'): Promise<Firmware
     kind: 'uefi',
     processor: PROCESSORS.get(`${arch} ${bits}`) ?? null,
     // Firmware that knows no Secure Boot has no such variable.
-    secureBoot: hasVariables ? secure?.[0] === 1 : null,
+    secure_boot: hasVariables ? secure?.[0] === 1 : null,
     allowed: allowed === null ? null : parseKeyList(allowed),
     // Nor one for what is revoked, where nothing is.
     revoked: hasVariables ? parseKeyList(revoked ?? Buffer.alloc(0)) : null,
-    sbatLevel: level === null ? null : parseSbat(level),
+    sbat_level: level === null ? null : parseSbat(level),
   }
 }
 
 const BIOS: FirmwareFacts = {
   kind: 'bios',
   processor: null,
-  secureBoot: false,
+  secure_boot: false,
   allowed: null,
   revoked: null,
-  sbatLevel: null,
+  sbat_level: null,
 }

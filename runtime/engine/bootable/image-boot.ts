@@ -11,25 +11,19 @@ import { isStoredRaw } from '#engine/image/rules/format.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { type FatFiles, openFat, type ReadAt } from './fat-files.ts'
-import { type FirmwareFacts, type ImageBoot, judgeBoot } from './rules/boot-facts.ts'
-import { type EfiProgram, parseEfiProgram, PROCESSORS } from './rules/efi-program.ts'
+import { explainMisfit, type ImageBoot } from './rules/boot-facts.ts'
+import { type FirmwareFacts, PROCESSORS } from '#engine/inventory/rules/firmware-facts.ts'
+import { type EfiProgram, parseEfiProgram } from './rules/efi-program.ts'
 
-/**
- * Why this firmware does not start what the image would start, as a sentence or two; null: it does,
- * nobody knows, or the image starts nothing at all.
- */
+/** A sentence or more for whoever is at this machine; null: nothing speaks against it. */
 export async function describeMisfit(
   source: Source,
   format: ImageFormat,
   firmware: FirmwareFacts,
 ): Promise<string | null> {
   try {
-    const image = await readImageBoot(source, format)
-    const verdict = judgeBoot(image, firmware)
-    const isLoaded = image !== null && (image.bios || image.programs.length > 0)
-    return verdict.answer === 'refused' && isLoaded
-      ? `This machine does not start from it. ${verdict.why} ${verdict.wayOut}`
-      : null
+    const why = explainMisfit(await readImageBoot(source, format), firmware)
+    return why === null ? null : `This machine does not start from it. ${why}`
   } catch (thrown) {
     // What is wrong with the image is said by who reads all of it.
     if (thrown instanceof Fault) return null

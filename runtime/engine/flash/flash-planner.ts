@@ -21,7 +21,7 @@ import { untilAborted } from '#kit/host/watch.ts'
 import { createDecoders } from '#engine/image/formats.ts'
 import { type CheckedImage, checkImage, inspectSectors } from '#engine/image/image-inspection.ts'
 import { createImages } from '#engine/image/images.ts'
-import type { FirmwareFacts } from '#engine/bootable/rules/boot-facts.ts'
+import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { createSources, type SourcesOptions } from '#engine/image/sources/sources.ts'
 

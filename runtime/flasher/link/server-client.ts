@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FEATURES } from '#appliance/contract.ts'
 import { MAX_FOR_OLDER_SERVERS } from '#engine/disk/rules/disk.ts'
+import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { accept, type Result, refuse } from '#kit/foundation/result.ts'
@@ -90,6 +91,7 @@ export function createServerClient(options: ServerClientOptions) {
       readonly secure_boot?: boolean
       /** As the machine's own device reports it; absent: none. */
       readonly bmc_address?: string
+      readonly firmware?: FirmwareFacts
     },
     time?: RetryTime,
   ): Promise<Delivery> {

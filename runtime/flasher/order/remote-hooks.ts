@@ -9,6 +9,7 @@ import { createHardware, type HardwareReader } from '#engine/inventory/hardware-
 import { createMarks, NO_MARKS, type Marks } from '#kit/host/marks.ts'
 import { createNvram, type Nvram } from '#engine/disk/nvram.ts'
 import { createPower, type Power } from '#flasher/live-system/power.ts'
+import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import type { ServerClient, Rejection, RetryTime } from '#flasher/link/server-client.ts'
 import { createShell, type Environment } from '#kit/host/shell.ts'
 import {
@@ -245,6 +246,8 @@ export interface RemoteDependencies {
   /** For trials: loop devices count as disks, and disks are named by place. */
   readonly loops?: boolean
   readonly placeNames?: string
+  /** Never rejects; absent: this machine's. */
+  readonly readFirmware?: () => Promise<FirmwareFacts>
   /** UEFI's variable `SecureBoot`; absent: the kernel's file. */
   readonly secureBoot?: string
   readonly times?: Partial<RemoteTimes>

@@ -43,6 +43,7 @@ import {
 } from '#flasher/link/server-client.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { readAuthorities } from '#kit/net/http-client.ts'
+import { readFirmware } from '#engine/bootable/firmware.ts'
 import { readSecureBoot } from '#fleet/boot/pxe-helper.ts'
 
 /**
@@ -453,14 +454,15 @@ function createRemoteMachine({
 
   async function sendTree() {
     const [lshw, bmc_address] = await Promise.all([tree, bmcAddress])
-    if ((lshw === null && bmc_address === null) || disks.length === 0) return
+    const firmware = await (given.readFirmware?.() ?? readFirmware(process.arch))
+    if (disks.length === 0) return
     const known = { ...inventory(), ...(lshw === null ? {} : { lshw }) }
-    const reported = bmc_address === null ? known : { ...known, bmc_address }
+    const reported = { ...known, firmware, ...(bmc_address === null ? {} : { bmc_address }) }
     // Many machines boot at once, and each sends much: the server has some come again.
     const retry = { ms: left() }
     const sent = await client.sendInventory(reported, retry)
     // A server of an older release refuses what it does not know.
-    const isRefused = !sent.ok && sent.refusal.status === 422 && bmc_address !== null
+    const isRefused = !sent.ok && sent.refusal.status === 422
     if (isRefused && lshw !== null) await client.sendInventory(known, retry)
   }
 

@@ -1,5 +1,10 @@
 /** What an image starts from, what a machine's firmware starts, and whether the one fits the other. */
-import type { EfiProcessor, EfiProgram } from './efi-program.ts'
+import type { EfiProgram } from './efi-program.ts'
+import {
+  DIGEST_DIGITS,
+  type FirmwareFacts,
+  type KeyList,
+} from '#engine/inventory/rules/firmware-facts.ts'
 import { findRevoked, type SbatEntries } from './sbat.ts'
 
 export interface ImageBoot {
@@ -12,36 +17,6 @@ export interface ImageBoot {
   /** It starts from optical discs (El Torito). */
   readonly isDisc: boolean
 }
-
-export interface FirmwareFacts {
-  readonly kind: 'bios' | 'uefi'
-  /** Of the programs that the firmware starts; null: unknown. */
-  readonly processor: EfiProcessor | null
-  /** Null: unknown. */
-  readonly secureBoot: boolean | null
-  /** Null: they cannot be read. */
-  readonly allowed: KeyList | null
-  readonly revoked: KeyList | null
-  /** What a shim refuses; null: none was set yet. */
-  readonly sbatLevel: SbatEntries | null
-}
-
-export interface KeyList {
-  readonly certificates: readonly KnownCertificate[]
-  /** The first 16 digits of SHA-256: of programs, and of certificates' contents. */
-  readonly digests: readonly string[]
-  /** Entries of other kinds. */
-  readonly others: number
-}
-
-export interface KnownCertificate {
-  readonly fingerprint: string
-  readonly name: string
-  /** As in `issuer` of a chain. */
-  readonly subject: string
-}
-
-export const DIGEST_DIGITS = 16
 
 /** `why` and `wayOut`: whole sentences. */
 export type BootVerdict =
@@ -58,6 +33,16 @@ export function judgeBoot(image: ImageBoot | null, firmware: FirmwareFacts | nul
   if (image === null) return unknown('The image cannot be looked into.')
   if (firmware === null) return unknown('The machine has not reported its firmware.')
   return firmware.kind === 'bios' ? judgeBios(image) : judgeUefi(image, firmware)
+}
+
+/**
+ * Why the firmware does not start what the image would start, and the way out; null: it does, nobody
+ * knows, or the image starts nothing at all.
+ */
+export function explainMisfit(image: ImageBoot | null, firmware: FirmwareFacts | null) {
+  const verdict = judgeBoot(image, firmware)
+  const isLoaded = image !== null && (image.bios || image.programs.length > 0)
+  return verdict.answer === 'refused' && isLoaded ? `${verdict.why} ${verdict.wayOut}` : null
 }
 
 function judgeBios({ bios, programs, isDisc }: ImageBoot): BootVerdict {
@@ -78,7 +63,7 @@ function judgeUefi(image: ImageBoot, firmware: FirmwareFacts): BootVerdict {
   const { processor } = firmware
   const program = programs.find((each) => each.processor === processor)
   if (program !== undefined)
-    return firmware.secureBoot === false ? BOOTS : judgeSecure(program, firmware)
+    return firmware.secure_boot === false ? BOOTS : judgeSecure(program, firmware)
   if (processor === null)
     return unknown('The processor that the firmware starts programs for is not known.')
   const [other] = programs
@@ -103,10 +88,10 @@ const TURN_OFF = 'Turn Secure Boot off, or use another image.'
 
 /** The firmware's own rule: one signature that `db` has, none that `dbx` has; dates do not count. */
 function judgeSecure(program: EfiProgram, firmware: FirmwareFacts): BootVerdict {
-  const { allowed, revoked, secureBoot, sbatLevel } = firmware
-  if (secureBoot === null) return unknown('Nobody knows whether Secure Boot is on.')
+  const { allowed, revoked, secure_boot: isOn, sbat_level: level } = firmware
+  if (isOn === null) return unknown('Nobody knows whether Secure Boot is on.')
   if (allowed === null || revoked === null) return unknown("The firmware's keys cannot be read.")
-  const why = explainRevoked(program, revoked, sbatLevel)
+  const why = explainRevoked(program, revoked, level)
   if (why !== null) return refused(`Secure Boot is on, and ${why}.`, TURN_OFF)
   const verdict = judgeAllowed(program, allowed)
   return verdict.answer === 'boots' && revoked.others > 0 ? unknown(STRANGE_KEYS) : verdict
@@ -143,8 +128,12 @@ const STRANGE_KEYS = 'The firmware has keys of a kind that is not known here.'
 
 type Chain = EfiProgram['signatures'][number]
 
-const hasDigest = ({ digests }: KeyList, digest: string) =>
-  digests.includes(digest.slice(0, DIGEST_DIGITS))
+function hasDigest({ digests }: KeyList, digest: string): boolean {
+  const wanted = digest.slice(0, DIGEST_DIGITS)
+  for (let at = 0; at < digests.length; at += DIGEST_DIGITS)
+    if (digests.startsWith(wanted, at)) return true
+  return false
+}
 
 const isKnown = ({ certificates }: Chain, keys: KeyList) =>
   certificates.some(({ fingerprint }) =>

@@ -1,10 +1,8 @@
 /** Reads a program of UEFI (Microsoft PE and COFF Specification, Authenticode): its processor, who signed it, its SBAT. Hostile. */
 import { createHash } from 'node:crypto'
+import type { EfiProcessor } from '#engine/inventory/rules/firmware-facts.ts'
 import { readChain, type SigningChain } from './authenticode.ts'
 import { parseSbat, type SbatEntries } from './sbat.ts'
-
-export const PROCESSORS = ['x64', 'ia32', 'aa64', 'arm', 'riscv64'] as const
-export type EfiProcessor = (typeof PROCESSORS)[number]
 
 const MACHINES: ReadonlyMap<number, EfiProcessor> = new Map([
   [0x8664, 'x64'],

@@ -1,13 +1,17 @@
 /** `db` and `dbx`: signature lists of UEFI (specification 2.10, 32.4.1). Hostile. */
 import { renderGuid } from '#engine/disk/rules/partition-tables.ts'
 import { describe, oneLine, parseCertificate } from './authenticode.ts'
-import { DIGEST_DIGITS, type KeyList, type KnownCertificate } from './boot-facts.ts'
+import {
+  DIGEST_DIGITS,
+  type KeyList,
+  MAX_CERTIFICATES,
+  MAX_DIGESTS,
+} from '#engine/inventory/rules/firmware-facts.ts'
 
 /** Each list: type, its bytes, bytes of its head, bytes of each entry. */
 const HEAD_BYTES = 28
 /** Each entry begins with who put it there. */
 const OWNER_BYTES = 16
-const MAX_ENTRIES = 4096
 
 const TYPES = {
   sha256: 'c1c41626-504c-4092-aca9-41f936934328',
@@ -16,23 +20,24 @@ const TYPES = {
 } as const
 
 export function parseKeyList(bytes: Buffer): KeyList {
-  const certificates: KnownCertificate[] = []
-  const digests: string[] = []
+  const certificates: KeyList['certificates'] = []
+  let digests = ''
   let others = 0
   for (const { type, data } of listEntries(bytes)) {
     const certificate = type === TYPES.x509 ? parseCertificate(data) : null
-    if (certificate !== null) {
+    if (certificate !== null && certificates.length < MAX_CERTIFICATES) {
       const { fingerprint, name } = describe(certificate)
       certificates.push({ fingerprint, name, subject: oneLine(certificate.subject) })
-    } else if (type === TYPES.sha256 || type === TYPES.x509Sha256) {
-      digests.push(data.toString('hex', 0, DIGEST_DIGITS / 2))
+    } else if (isDigest(type) && digests.length < MAX_DIGESTS * DIGEST_DIGITS) {
+      digests += data.toString('hex', 0, DIGEST_DIGITS / 2).padEnd(DIGEST_DIGITS, '0')
     } else others += 1
   }
   return { certificates, digests, others }
 }
 
+const isDigest = (type: string) => type === TYPES.sha256 || type === TYPES.x509Sha256
+
 function* listEntries(bytes: Buffer) {
-  let count = 0
   for (let at = 0; at + HEAD_BYTES <= bytes.length;) {
     const type = renderGuid(bytes.toString('hex', at, at + 16))
     const listBytes = bytes.readUInt32LE(at + 16)
@@ -43,8 +48,7 @@ function* listEntries(bytes: Buffer) {
       return
     }
     const first = at + HEAD_BYTES + bytes.readUInt32LE(at + 20)
-    for (let entry = first; entry + entryBytes <= end && count < MAX_ENTRIES; entry += entryBytes) {
-      count += 1
+    for (let entry = first; entry + entryBytes <= end; entry += entryBytes) {
       yield { type, data: bytes.subarray(entry + OWNER_BYTES, entry + entryBytes) }
     }
     at = end

@@ -1,5 +1,6 @@
 /** The body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"), and what it says of the hardware. */
 import { z } from 'zod'
+import { FirmwareSchema } from '#engine/inventory/rules/firmware-facts.ts'
 import { type FieldError, parseFields } from '#kit/foundation/field-error.ts'
 import { outlineJson, parseJson } from '#kit/foundation/json-reader.ts'
 import { plainWords, printable } from '#kit/foundation/printable.ts'
@@ -64,6 +65,8 @@ export const InventorySchema = z.strictObject({
   secure_boot: z.boolean().nullish().catch(null),
   /** Not in the specification: the address of its BMC; invalid ones are dropped. */
   bmc_address: z.ipv4().nullish().catch(null),
+  /** Not in the specification: what the firmware starts; invalid ones are dropped. */
+  firmware: FirmwareSchema.nullish().catch(null),
 })
 
 export type InventoryRefusal = 'malformed' | 'too-deep' | 'too-many-values' | readonly FieldError[]
@@ -100,8 +103,9 @@ function parseReported(document: unknown) {
   const kept = disksLeftOut > 0 ? { ...Object(document), disks: all.slice(0, MAX_DISKS) } : document
   const parsed = parseFields(InventorySchema, kept)
   if (!parsed.ok) return parsed
-  const { disks, secure_boot: secureBoot = null, bmc_address: bmcAddress = null } = parsed.value
-  return accept({ disks, disksLeftOut, secureBoot, bmcAddress })
+  const { disks, secure_boot, bmc_address, firmware = null } = parsed.value
+  const known = { secureBoot: secure_boot ?? null, bmcAddress: bmc_address ?? null, firmware }
+  return accept({ disks, disksLeftOut, ...known })
 }
 
 type ReadTree = Pick<Inventory, 'hardware' | 'ownSerials' | 'isHardwareLeftOut'>

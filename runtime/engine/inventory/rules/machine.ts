@@ -1,6 +1,7 @@
 /** The part of a machine that both release lines share, and the disks that it reports. */
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { z } from 'zod'
+import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import { plainWords, printable } from '#kit/foundation/printable.ts'
 import { renderDiskSize } from '#kit/foundation/size.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
@@ -50,6 +51,8 @@ export interface Inventory {
   readonly secureBoot: boolean | null
   /** IPv4, as the machine reported; null: it did not. Nobody has checked it. */
   readonly bmcAddress: string | null
+  /** Null: it did not report it. */
+  readonly firmware?: FirmwareFacts | null
 }
 
 /**

@@ -181,8 +181,10 @@ export function renderPreview(preview: {
   readonly wanted: string | null
   readonly error: string | null
   readonly command: Content
+  /** Armed machines that would not start from their image, by the reason. */
+  readonly misfits: ReadonlyMap<string | null, readonly MachineView[]>
 }): Html {
-  const { action, verdicts, form, wanted, error, command } = preview
+  const { action, verdicts, form, wanted, error, command, misfits } = preview
   const going = verdicts.filter(({ refusal }) => refusal === null).length
   const arms = verdicts.filter((verdict) => verdict.arms).length
   const typed = {
@@ -220,6 +222,7 @@ export function renderPreview(preview: {
           )
         : null
     }
+    ${[...misfits].map(([why, rows]) => (why === null ? null : renderMisfit(why, rows, arms)))}
     ${renderRows(verdicts.map((verdict) => toRow(action, verdict)))} ${command}`,
     form: {
       action: BULK_PATH,
@@ -235,6 +238,15 @@ export function renderPreview(preview: {
     },
   })
 }
+
+const renderMisfit = (why: string, rows: readonly MachineView[], arms: number): Html =>
+  banner(
+    'needs-you',
+    html`<strong>${rows.length} of ${arms} would not start from this image.</strong> ${why}
+      ${renderNames(rows.slice(0, MAX_NAMES))}${
+        rows.length > MAX_NAMES ? ` and ${rows.length - MAX_NAMES} more` : ''
+      }`,
+  )
 
 export const BULK_PATH = '/ui/machines/bulk'
 
@@ -357,7 +369,7 @@ function renderReason(reason: string | null, rows: readonly ListedRow[]): Html {
   </li>`
 }
 
-const renderNames = (rows: readonly ListedRow[]): Html =>
+const renderNames = (rows: readonly Pick<ListedRow, 'machine'>[]): Html =>
   html`${rows.map(
     ({ machine }, at) =>
       html`${at === 0 ? '' : ', '}<a href="${machinePath(machine.mac)}"

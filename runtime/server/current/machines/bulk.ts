@@ -36,7 +36,7 @@ import { showPowerBulk } from './power-bulk.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { callFlash } from './machine-calls.ts'
 import { fingerprint, MODE_CARDS } from './machine-form.ts'
-import { renderFlashQuestion, keywordsOf, renderChannelCards } from './image-cards.ts'
+import { findMisfit, renderFlashQuestion, keywordsOf, renderChannelCards } from './image-cards.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import { NAME_FOR_EACH } from '#engine/capture/rules/order.ts'
 import { isFlashable, type CatalogEntry } from '#engine/catalog/rules/catalog.ts'
@@ -256,8 +256,8 @@ async function handle(context: CurrentContext, form: URLSearchParams): Promise<A
   const judged = machines.map((machine) => judge(context, machine, action, parameters))
   const verdicts = leaveOutWriting(judgeConflicts(context, action, judged), form)
   const question =
-    askAboutOne(context, action, verdicts) ??
-    askAboutMany(context, { action, parameters, verdicts }, form)
+    (await askAboutOne(context, action, verdicts)) ??
+    (await askAboutMany(context, { action, parameters, verdicts }, form))
   if (question !== null) return await show(question)
   const { batch, rows } = await execute(context, action, parameters, verdicts, form)
   return await show(renderResult(action, rows, form, batch, renderBatchUndo(context, batch)))
@@ -272,11 +272,11 @@ function renderBatchUndo({ site }: CurrentContext, batch: string | null): Conten
 }
 
 /** Confirmed by the serial number, as on the machine's page. */
-function askAboutOne(
+async function askAboutOne(
   context: CurrentContext,
   action: BulkAction,
   verdicts: readonly BulkPreview[],
-): Html | null {
+): Promise<Html | null> {
   const [only, ...others] = verdicts
   if (action !== 'flash' || others.length > 0 || only?.arms !== true) return null
   const path = `${machinePath(only.machine.mac)}/do/flash`
@@ -288,14 +288,15 @@ function askAboutOne(
     values: { was: fingerprint(only.after.machine) },
     error: null,
     command,
+    misfit: await findMisfit(context, only.after),
   })
 }
 
-function askAboutMany(
+async function askAboutMany(
   context: CurrentContext,
   { action, parameters, verdicts }: BulkRequest,
   form: URLSearchParams,
-): Html | null {
+): Promise<Html | null> {
   const wanted = askedOf(verdicts, action)
   const typed = form.get('sure')
   if (wanted === null && (typed !== null || isSafeAtOnce(action, verdicts, form))) return null
@@ -308,7 +309,15 @@ function askAboutMany(
     : `Type ${wanted ?? ''} to continue.`
   const error = typed === null ? null : mistake
   const command = renderCommand(context, { action, parameters, verdicts }, form)
-  return renderPreview({ action, verdicts, form, wanted, error, command })
+  const misfits = await listMisfits(context, verdicts)
+  return renderPreview({ action, verdicts, form, wanted, error, command, misfits })
+}
+
+/** Of those that are armed, by the reason. */
+async function listMisfits({ services }: CurrentContext, verdicts: readonly BulkPreview[]) {
+  const armed = verdicts.flatMap(({ arms, after }) => (arms && after !== null ? [after] : []))
+  const explain = await services.imageBoots.look(armed.map(({ image }) => image))
+  return Map.groupBy(armed, ({ image, machine }) => explain(image, machine))
 }
 
 /** No question needed: nothing is skipped and nothing armed, which labels never do. */

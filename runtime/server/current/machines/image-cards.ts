@@ -25,6 +25,7 @@ import { printable } from '#kit/foundation/printable.ts'
 import { banner, icon } from '#kit/web/ui/elements.ts'
 import { renderQuestion } from '#server/pages/question.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
+import type { CurrentContext } from '#server/current/view/page-context.ts'
 
 interface ImageCards {
   readonly machine: Machine
@@ -166,6 +167,22 @@ export interface FlashQuestion {
   readonly error: string | null
   readonly more?: Content
   readonly command?: Content
+  /** Why the machine would not start. */
+  readonly misfit?: Content
+}
+
+/** Null: nothing speaks against it. */
+export async function findMisfit(
+  { services }: CurrentContext,
+  { image, machine }: MachineView,
+): Promise<Content> {
+  const why = (await services.imageBoots.look([image]))(image, machine)
+  return why === null
+    ? null
+    : banner(
+        'needs-you',
+        html`<strong>This machine would not start from this image.</strong> ${why}`,
+      )
 }
 
 export function renderFlashQuestion({
@@ -176,6 +193,7 @@ export function renderFlashQuestion({
   error,
   more,
   command,
+  misfit,
 }: FlashQuestion): Html {
   const { machine, image, disk } = view
   const serial = machine.target_disk_serial ?? ''
@@ -203,7 +221,7 @@ export function renderFlashQuestion({
           >
         </div>
       </div>
-      ${listWarnings(view).map((text) => banner('needs-you', text))}
+      ${listWarnings(view).map((text) => banner('needs-you', text))} ${misfit}
       <p>
         ${fillHtml('{strong}Everything on this disk will be lost{end} at the next network boot of this machine.', STRONG)}
       </p>`,

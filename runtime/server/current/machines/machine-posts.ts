@@ -35,7 +35,7 @@ import {
 import { isArmed, nameOf, type MachineView } from '#server/current/view/machine-view.ts'
 import { bootAfter } from '#server/current/power/power-posts.ts'
 import { renderBootField } from '#server/current/power/power-card.ts'
-import { renderFlashQuestion, type FlashQuestion } from './image-cards.ts'
+import { findMisfit, renderFlashQuestion, type FlashQuestion } from './image-cards.ts'
 import { machinePath, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
 import { isFlashMode } from './rules/boot-mode.ts'
 import { printable } from '#kit/foundation/printable.ts'
@@ -246,6 +246,7 @@ async function ask(
       values,
       typed: confirm === 'ask' ? '' : (confirm ?? ''),
       error,
+      misfit: await findMisfit(context, view),
       more: renderBootField(context, view.machine),
       command: renderCurlBlock(context, [call]),
     }),

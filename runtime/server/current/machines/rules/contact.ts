@@ -181,20 +181,21 @@ const touch = (machine: Machine, now: string): Machine =>
   machine.cycle.begun_at === null ? changeCycle(machine, now, { begun_at: now }) : machine
 
 type ReportedInventory = Pick<Inventory, 'disks'> &
-  Partial<Pick<Inventory, 'secureBoot' | 'bmcAddress' | 'ownSerials'>>
+  Partial<Pick<Inventory, 'secureBoot' | 'bmcAddress' | 'ownSerials' | 'firmware'>>
 
 /** `POST /pxe/{mac}/inventory`: replaces the whole list; fields that it lacks stay. */
 export function rememberDisks(
   machine: Machine,
-  { disks, secureBoot, bmcAddress, ownSerials }: ReportedInventory,
+  { disks, secureBoot, bmcAddress, ownSerials, firmware: reads }: ReportedInventory,
   now: string,
 ): Machine {
   const secure_boot = secureBoot ?? machine.secure_boot
   const bmc_address = bmcAddress ?? machine.bmc_address
   const own_serials = ownSerials ?? machine.own_serials
+  const firmware = reads ?? machine.firmware
   const target = targetOf(machine)
   const target_disk_seen = target === null ? null : keepPick(target, disks).seen
-  const reported = { known_disks: disks, secure_boot, bmc_address, own_serials }
+  const reported = { known_disks: disks, secure_boot, bmc_address, own_serials, firmware }
   const listed = { ...reported, known_disks_at: now, target_disk_seen }
   const known = { ...machine, ...listed, updated_at: now }
   const isAwaited =

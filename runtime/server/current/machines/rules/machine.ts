@@ -1,4 +1,5 @@
 /** Current line: the machine record ("Machine"): a table of its fields, and the cycle, which separates intent from state. */
+import { FirmwareSchema } from '#engine/inventory/rules/firmware-facts.ts'
 import { CaptureOrderSchema } from '#engine/capture/rules/order.ts'
 import { TemplateNameSchema } from '#engine/first-boot/rules/template.ts'
 import { InventoryDiskSchema, MAX_SERIAL_CHARACTERS } from '#engine/inventory/rules/inventory.ts'
@@ -305,6 +306,8 @@ export const MACHINE_FIELDS = {
   secure_boot: { ...field(flag.nullable(), null), sent: true },
   /** As its live system last reported, only a suggestion; null: it did not say. */
   bmc_address: { ...field(text, null), sent: true },
+  /** As its live system last reported; null: it did not say. */
+  firmware: field(FirmwareSchema.nullable(), null),
   capture: { ...field(CaptureOrderSchema.nullable(), null), sent: true, title: 'Capture' },
   /** `buildarch` of the last iPXE contact; null until then. */
   arch: field(text, null),

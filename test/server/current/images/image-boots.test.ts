@@ -1,0 +1,95 @@
+/** Whether machines would start from an image of the cache: what the questions before a flash say. */
+import { execFileSync } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { bring, makeFolder, serveCache } from '#test/support/server/image-cache.ts'
+import { asJson } from '#test/support/server/server.ts'
+
+const test = suite('whether machines start from an image, before they are armed')
+const SHIM = '/usr/lib/shim/shimx64.efi.signed'
+const MACHINES = ['52:54:00:00:00:01', '52:54:00:00:00:02'] as const
+const DISK = { path: '/dev/sda', serial: 'S1', size: '10G', size_bytes: 10 << 30 }
+
+const keysOf = (name: string) => ({
+  certificates: [{ fingerprint: '0'.repeat(64), name, subject: `CN=${name}` }],
+  digests: '',
+  others: 0,
+})
+
+const FIRMWARE = {
+  kind: 'uefi',
+  processor: 'x64',
+  secure_boot: true,
+  allowed: keysOf('lab'),
+  revoked: { certificates: [], digests: '', others: 0 },
+  sbat_level: null,
+}
+
+test('one machine, and several: who would not start, why, and the way out', async () => {
+  await using folder = await makeFolder()
+  const image = join(folder.path, 'a.img')
+  execFileSync('sh', [
+    '-ec',
+    `truncate -s 64M "$0"
+    printf 'label: gpt\\nstart=2048, size=120000, type=uefi\\n' | sfdisk -q "$0"
+    mkfs.fat -F 32 -s 1 --offset 2048 "$0" 60000 >/dev/null 2>&1
+    mmd -i "$0@@1M" ::/EFI ::/EFI/BOOT
+    mcopy -i "$0@@1M" ${SHIM} ::/EFI/BOOT/BOOTX64.EFI`,
+    image,
+  ])
+  const bytes = await readFile(image)
+  await using source = await startHostileServer((request, response) =>
+    sendFile(bytes, request, response),
+  )
+  await using served = await serveCache(join(folder.path, 'cache'))
+  const src = `${source.origin}/a.img`
+  await bring(served.cache, { src })
+  await using home = await createServerHome()
+  await using server = await home.start([], {
+    FLASHER_ADMIN_PASSWORD: 'secret',
+    FLASHER_WITHCACHE_URL: served.base,
+  })
+  const { cookie } = await login(server.url, 'secret')
+  const ask = (path: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set('cookie', cookie)
+    return fetch(`${server.url}${path}`, { ...init, headers })
+  }
+  const [entry] = await (await ask('/images')).json()
+  for (const mac of MACHINES) {
+    await fetch(`${server.url}/pxe/${mac}`)
+    const firmware = mac === MACHINES[0] ? FIRMWARE : { ...FIRMWARE, secure_boot: false }
+    const posted = await fetch(
+      `${server.url}/pxe/${mac}/inventory`,
+      asJson({ disks: [DISK], firmware }),
+    )
+    assert.is(posted.status, 204, await posted.text())
+    const order = {
+      bty_image_ref: entry.ref,
+      target_disk_serial: 'S1',
+      boot_mode: 'flasher-flash-once',
+    }
+    assert.is((await ask(`/machines/${mac}`, asJson(order, 'PUT'))).status, 200)
+  }
+  const post = async (path: string, fields: readonly (readonly [string, string])[]) => {
+    const body = new URLSearchParams(fields.map(([name, value]) => [name, value]))
+    return (await (await ask(path, { method: 'POST', body })).text()).replaceAll(/\s+/g, ' ')
+  }
+  const one = await post(`/ui/machines/${MACHINES[0]}/do/flash`, [])
+  assert.match(one, 'This machine would not start from this image.')
+  assert.match(one, 'the firmware trusts “lab”')
+  assert.match(one, 'Turn Secure Boot off, or use another image.')
+  const other = await post(`/ui/machines/${MACHINES[1]}/do/flash`, [])
+  assert.not.match(other, 'would not start')
+  const many = await post('/ui/machines/bulk', [
+    ['action', 'flash'],
+    ...MACHINES.map((mac) => ['macs', mac] as const),
+  ])
+  assert.match(many, '1 of 2 would not start from this image.')
+})
+
+test.run()
