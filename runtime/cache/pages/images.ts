@@ -39,7 +39,7 @@ import { selectImages } from '#cache/rules/image-list.ts'
 import { HOME } from './layout.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { renderCaptures } from '#cache/captures/capture-view.ts'
-import { fill, fillCount } from '#kit/foundation/text.ts'
+import { fill, fillCount, upperFirst } from '#kit/foundation/text.ts'
 import type { Imported } from '#cache/store/image-cache.ts'
 import { IMAGE_ENDINGS, IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
 import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'
@@ -381,8 +381,6 @@ const renderFilters = ({ rows, query }: ImagesView): Html =>
       }),
     ],
   })
-
-const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
 function renderList(view: ImagesView): Html {
   const { query } = view

@@ -38,6 +38,10 @@ export const pluralOf = <const Text extends PluralText>(
 export const fillCount = (text: PluralText, count: number): string =>
   pluralOf(text, count).replace('{count}', renderNumber(count))
 
+/** For the beginning of a sentence; what is no plain word, such as a file name, stays as it is. */
+export const upperFirst = (text: string): string =>
+  /^[\p{L}'’-]+[,;:.?!]*(\s|$)/u.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
+
 const NUMBERS = new Intl.NumberFormat('en')
 
 /** Renders a number of things: `12`, `12,345`. */

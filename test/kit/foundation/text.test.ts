@@ -1,6 +1,6 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { fill, fillCount, pluralOf, splitText } from '#kit/foundation/text.ts'
+import { fill, fillCount, pluralOf, splitText, upperFirst } from '#kit/foundation/text.ts'
 
 test('placeholders are filled, in any order and more than once', () => {
   assert.is(fill('{a} of {b}, {a}', { a: 1, b: 'two' }), '1 of two, 1')
@@ -22,6 +22,20 @@ test('a count chooses the form', () => {
     [0, 1, 2].map((count) => fillCount(machines, count)),
     ['0 machines', '1 machine', '2 machines'],
   )
+})
+
+test('a sentence begins with a capital, but no name is changed by it', () => {
+  for (const [text, shown] of [
+    ['checksum mismatch', 'Checksum mismatch'],
+    ['read-only: no', 'Read-only: no'],
+    ['émis', 'Émis'],
+    ['image.img.zst: checksum mismatch', 'image.img.zst: checksum mismatch'],
+    ['/dev/sda is gone', '/dev/sda is gone'],
+    ['boot_mode is wrong', 'boot_mode is wrong'],
+    ['', ''],
+  ] as const) {
+    assert.is(upperFirst(text), shown)
+  }
 })
 
 test.run()

@@ -1,4 +1,5 @@
 /** Usage lines, help screens and the manual page in roff, made from a command table. */
+import { upperFirst } from '#kit/foundation/text.ts'
 import {
   commandsUnder,
   findCommand,
@@ -163,8 +164,7 @@ const entries = (rows: readonly Entry[]) =>
 const paragraphs = (texts: readonly string[]) =>
   texts.flatMap((text, index) => [...(index > 0 ? ['.PP'] : []), ...filled(text)])
 
-const sentence = (text: string) =>
-  filled(`${text.charAt(0).toUpperCase()}${text.slice(1)}.`).join('\n')
+const sentence = (text: string) => filled(`${upperFirst(text)}.`).join('\n')
 
 /** Short lines in the source; man fills them again. */
 const filled = (text: string) => wrap(text, 66).map(escape)

@@ -1,5 +1,6 @@
 /** The pages that every web program shows beside its own: logging in, errors and documents. */
 import { hostname } from 'node:os'
+import { upperFirst } from '#kit/foundation/text.ts'
 import type { H3Event } from 'h3'
 import type { ErrorView } from '../answers/caller.ts'
 import { attributes, type Content, fillHtml, html, type Html } from './html.ts'
@@ -290,7 +291,7 @@ const FOR_ALL: ReadonlySet<string> = new Set(['/ui/dashboard', '/ui/machines'])
 
 /** Refusals are clauses; a page shows sentences. */
 function renderSentence(clause: string): string {
-  const text = clause.charAt(0).toUpperCase() + clause.slice(1)
+  const text = upperFirst(clause)
   return /[.:?]$/.test(text) ? text : `${text}.`
 }
 

@@ -30,7 +30,7 @@ import {
   renderFieldChanges,
   type EventWords,
 } from '#server/current/view/event-list.ts'
-import { fill, fillCount, pluralOf } from '#kit/foundation/text.ts'
+import { fill, fillCount, pluralOf, upperFirst } from '#kit/foundation/text.ts'
 import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { renderExact, renderMoment, renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { parseDisarmed, type DisarmedMachine } from '#fleet/backup/disarming.ts'
@@ -243,7 +243,7 @@ async function list({ services }: CurrentContext) {
 }
 
 const renderFault = ({ message, hint }: Fault): string =>
-  `${message[0]?.toUpperCase()}${message.slice(1)}.${hint === undefined ? '' : ` ${hint}`}`
+  `${upperFirst(message)}.${hint === undefined ? '' : ` ${hint}`}`
 
 async function renderDone({ query, site }: CurrentContext, clock: Clock): Promise<Content> {
   const [restored, deleted] = ['restored', 'deleted'].map((name) => idIn(query, name))

@@ -15,7 +15,7 @@ import { mapNames } from '#kit/web/ui/fields.ts'
 import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fill } from '#kit/foundation/text.ts'
+import { fill, upperFirst } from '#kit/foundation/text.ts'
 import { exampleOf, renderFirstBoot, type FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { card, copyBlock } from '#kit/web/ui/elements.ts'
 import { attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
@@ -388,7 +388,7 @@ function nameUserError(row: number, { part, item, msg }: UserError): NamedError 
 }
 
 const sentence = (msg: string): string => {
-  const text = `${msg.charAt(0).toUpperCase()}${msg.slice(1)}`
+  const text = upperFirst(msg)
   return /[.?!]$/.test(text) ? text : `${text}.`
 }
 

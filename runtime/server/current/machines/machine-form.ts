@@ -1,4 +1,5 @@
 /** The form of a machine: parses its fields, redisplays them after a refusal, and builds the request body. */
+import { upperFirst } from '#kit/foundation/text.ts'
 import {
   DEFAULT_MODE,
   BOOT_MODES,
@@ -98,7 +99,7 @@ export function describeRefusal(
     error: `validation failed: ${renderFieldErrors(errors)}`,
     text:
       label === undefined
-        ? `${`${reason.charAt(0).toUpperCase()}${reason.slice(1)}`}.`
+        ? `${upperFirst(reason)}.`
         : `The label "${printable(label)}": ${reason}.`,
     field: name === 'channel' ? 'bty_image_ref' : (FIELDS.find((field) => field === name) ?? null),
   }

@@ -1,4 +1,5 @@
 /** Events as a short list: what happened, who did it, when. */
+import { upperFirst } from '#kit/foundation/text.ts'
 import { MODES } from '#server/current/machines/rules/boot-mode.ts'
 import type { JournalEvent } from '#fleet/state/journal.ts'
 import {
@@ -57,8 +58,6 @@ function renderMachineSummary(event: JournalEvent, withoutSubject: string | null
   if (id === withoutSubject) return before === '' ? upperFirst(after.trim()) : summary
   return html`${before}<a class="mono" href="/ui/machines/${id}">${id}</a>${after}`
 }
-
-const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
 // What an event says in words beside its summary: which image went to which disk, and what it changed.
 

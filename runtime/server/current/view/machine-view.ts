@@ -24,7 +24,8 @@ import { decideState, type StateView } from '#server/current/machines/rules/stat
 import type { Surroundings } from '#server/current/machines/rules/surroundings.ts'
 import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { renderBytes, shorten, renderDiskBytes } from '#kit/web/ui/elements.ts'
+import { upperFirst } from '#kit/foundation/text.ts'
+import { renderBytes, renderDiskBytes } from '#kit/web/ui/elements.ts'
 import { nameDisk } from '#server/pages/machines/machines-list.ts'
 import { findDiskMismatch } from '#server/current/machines/rules/target.ts'
 
@@ -208,9 +209,7 @@ export function renderChannel(machine: Machine): Content {
 
 // Describes the next network boot of a machine: a phrase for a row, a sentence for a page.
 
-const LONGEST_NAME = 26
-
-/** "flash *debian-13* to *S5GXNX0T123456*" and the like; the disk is never shortened. */
+/** "Flash *debian-13* to *S5GXNX0T123456*" and the like. */
 export function renderWill(view: MachineView): Content {
   const { state, is } = view.view
   if (isWaiting(view)) return is
@@ -224,13 +223,13 @@ export function renderWill(view: MachineView): Content {
 
 const renderFlash = ({ machine, image }: MachineView): Content =>
   fillHtml('Flash {image} to {disk}', {
-    image: html`<em><bdi>${shorten(stemOf(image?.name ?? ''), LONGEST_NAME)}</bdi></em>`,
+    image: html`<em><bdi>${stemOf(image?.name ?? '')}</bdi></em>`,
     disk: html`<em class="target">${printable(machine.target_disk_serial ?? '')}</em>`,
   })
 
 /** A badge beside it says that it failed, so a row has the reason alone. */
 const renderFailure = ({ machine: { cycle }, view }: MachineView): string =>
-  printable(cycle.failure?.reason ?? view.is)
+  upperFirst(printable(cycle.failure?.reason ?? view.is))
 
 /** States shown in place of what comes next. */
 const SHOWN: ReadonlySet<MachineState> = new Set(['needs-you', 'running'])
@@ -238,7 +237,7 @@ const SHOWN: ReadonlySet<MachineState> = new Set(['needs-you', 'running'])
 function renderCaptureOf({ capture }: MachineView['machine']): Content {
   if (capture === null) return null
   return fillHtml('Capture {disk} as {image}', {
-    image: html`<em><bdi>${shorten(stemOf(capture.name), LONGEST_NAME)}</bdi></em>`,
+    image: html`<em><bdi>${stemOf(capture.name)}</bdi></em>`,
     disk: html`<em>${printable(capture.disk_serial)}</em>`,
   })
 }

@@ -1,4 +1,5 @@
 /** Handles the posts of the settings page that change lines of configuration files. */
+import { upperFirst } from '#kit/foundation/text.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { compareFields } from '#fleet/state/rules/event-table.ts'
 import { Fault } from '#kit/foundation/fault.ts'
@@ -52,8 +53,7 @@ export function checkFields(form: URLSearchParams, known: readonly string[]): vo
 }
 
 /** `Must be a whole number from 1 to 65535, not "x".` */
-export const describeError = (error: string): string =>
-  `${error.charAt(0).toUpperCase()}${error.slice(1)}.`
+export const describeError = (error: string): string => `${upperFirst(error)}.`
 
 /** Of secrets only whether they are set. */
 export const readShown = ({ services }: PageContext, names: readonly string[]) =>

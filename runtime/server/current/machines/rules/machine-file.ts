@@ -10,7 +10,7 @@ import {
 } from '#kit/foundation/csv.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { findMac, type Mac } from '#kit/net/rules/mac.ts'
-import { fill } from '#kit/foundation/text.ts'
+import { fill, upperFirst } from '#kit/foundation/text.ts'
 import {
   isSameIdentity,
   type Identity,
@@ -168,8 +168,7 @@ function findLabels(
 }
 
 function asSentence({ issues }: { readonly issues: readonly { readonly message: string }[] }) {
-  const text = issues[0]?.message ?? ''
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+  return `${upperFirst(issues[0]?.message ?? '')}.`
 }
 
 /** A file has as many lines as one bulk action has machines; a table may have columns of other programs. */

@@ -1,4 +1,5 @@
 /** Current line: every setting of `flasher-web`, with its title, group, kind, default and meaning ("Configuration"). */
+import { upperFirst } from '#kit/foundation/text.ts'
 import * as kinds from '#kit/config/rules/setting-kinds.ts'
 import {
   listForeignSections,
@@ -448,7 +449,7 @@ function renderVariables(): string {
   const groups = VARIABLES.map(([title, about, entries]) => {
     const rows = entries.map(([names, meaning]) => {
       const quoted = names.split(', ').map((name) => `\`${name}\``)
-      return `- **${quoted.join(', ')}** ${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`
+      return `- **${quoted.join(', ')}** ${upperFirst(meaning)}.`
     })
     return [`### ${title}`, '', about, '', ...rows, ''].join('\n')
   })
