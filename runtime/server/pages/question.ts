@@ -80,12 +80,11 @@ export function renderQuestion({ title, body, form, command }: PageQuestion): Ht
   const { action, fields, cancel, button } = form
   return renderAnswer(
     title,
-    html`${body}
+    html`${body} ${command}
       <form ${opensQuestion(action)}>
         ${fields}
         <div class="row"><a class="button" href="${cancel}" data-close>Cancel</a>${button}</div>
-      </form>
-      ${command}`,
+      </form>`,
   )
 }
 

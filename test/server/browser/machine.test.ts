@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
 import { portOf } from '#server/current/machines/machine-page.ts'
 import { listViolations } from '#test/support/browser/axe.ts'
-import { type WebSite } from '#test/support/browser/browser.ts'
+import { flashAgain, type WebSite } from '#test/support/browser/browser.ts'
 import { createSiteLab } from '#test/support/browser/site-lab.ts'
 import { disksOf, macOf, serialOf } from '#test/support/server/web-machines.ts'
 
@@ -41,8 +41,9 @@ async function settle({ request }: Page, { boxes }: WebSite): Promise<void> {
 test('after a flash nothing says that the disk will be erased', () =>
   withPage(async (page) => {
     await page.goto(`/ui/machines/${macOf(1)}`)
+    await page.getByText('Flash again…').click()
     const selected = page.locator('.modes .option:has(:checked)')
-    await selected.getByText('Done: it boots its disk.').waitFor()
+    await selected.getByText('It boots its own disk.').waitFor()
     assert.not.match(await selected.innerText(), /erase/i)
   }))
 
@@ -50,7 +51,7 @@ test('26 disks are filtered by serial number, WWN and port, and say where they a
   withPage(async (page) => {
     await page.goto(`/ui/machines/${macOf(2)}`)
     const cards = page.locator('.disks .option:visible')
-    assert.is(await cards.count(), DISKS.length + 1)
+    assert.is(await cards.count(), DISKS.length)
     const find = page.getByRole('searchbox', { name: /^Find a disk/ })
     for (const words of ['zc170007', '0x5000c500a1b21007', 'phy7-lun']) {
       await find.fill(words)
@@ -58,12 +59,39 @@ test('26 disks are filtered by serial number, WWN and port, and say where they a
       // The card that is selected stays.
       assert.is(await cards.filter({ hasText: 'ZC1' }).count(), 1, words)
     }
-    const text = await cards.filter({ hasText: 'ZC170007' }).innerText()
-    for (const part of ['port 7', 'WWN 0x5000c500a1b21007', '/dev/sdh']) assert.match(text, part)
     // A search edits nothing.
     assert.is(await page.locator('#configuration[data-dirty]').count(), 0)
+    await page.getByRole('radio', { name: /ZC170007/ }).check()
+    const text = await cards.filter({ hasText: 'ZC170007' }).innerText()
+    for (const part of ['port 7', 'WWN 0x5000c500a1b21007', '/dev/sdh']) assert.match(text, part)
     assert.equal(await listViolations(page), [])
   }))
+
+for (const [width, height] of [
+  [1280, 800],
+  [640, 400],
+  [390, 844],
+] as const) {
+  test(`Save is in sight beside 26 disks, and hides no focus, at ${width} by ${height}`, () =>
+    withPage(
+      async (page) => {
+        await page.goto(`/ui/machines/${macOf(2)}`)
+        const radio = page.getByRole('radio', { name: /ZC170025/ })
+        await radio.check()
+        await page.keyboard.press('Tab')
+        for (const each of [radio, page.locator(':focus')]) {
+          await each.focus()
+          const [bar, box] = [
+            await page.locator('.save-bar').boundingBox(),
+            await each.boundingBox(),
+          ]
+          assert.ok(bar !== null && box !== null)
+          assert.ok(bar.y + bar.height <= height + 1 && box.y + box.height <= bar.y + 1, `${box.y}`)
+        }
+      },
+      { viewport: { width, height } },
+    ))
+}
 
 test('ports are read from the path of a disk, where it has one', () => {
   assert.is(portOf({ by_path: 'pci-0000:00:1f.2-ata-3' }), '3')
@@ -75,6 +103,7 @@ test('ports are read from the path of a disk, where it has one', () => {
 test('the form names its machine beside its button', () =>
   withPage(async (page) => {
     await page.goto(`/ui/machines/${macOf(1)}`)
+    await page.getByText('Flash again…').click()
     await page.getByRole('radio', { name: /^fedora/ }).check()
     const bar = page.locator('.save-bar')
     await bar.getByText('build-agent-1').waitFor()
@@ -86,7 +115,7 @@ test('a question begins at its beginning at 200 %, with the focus in its field, 
   withPage(
     async (page) => {
       await page.goto(`/ui/machines/${macOf(1)}`)
-      await page.getByRole('button', { name: 'Flash again…' }).click()
+      await flashAgain(page)
       const dialog = page.getByRole('dialog')
       await dialog.waitFor()
       const field = dialog.getByRole('textbox')
@@ -98,6 +127,17 @@ test('a question begins at its beginning at 200 %, with the focus in its field, 
       await dialog.getByText('These are not the last characters').waitFor()
       assert.is(await dialog.getByRole('textbox').inputValue(), 'nope')
       assert.equal(await listViolations(page), [])
+      // The button looks as if it did nothing before the right characters are there.
+      const look = () =>
+        dialog.locator('.danger').evaluate((each) => getComputedStyle(each).backgroundColor)
+      const before = await look()
+      await dialog.getByRole('textbox').fill(serialOf(1).slice(-4).toLowerCase())
+      await page.waitForFunction(
+        (shown) =>
+          getComputedStyle(document.querySelector('dialog .danger') as Element).backgroundColor !==
+          shown,
+        before,
+      )
       // Cancel stands before what is done.
       const buttons = await dialog.locator('.row > *').allInnerTexts()
       assert.equal(buttons, ['Cancel', 'Arm this machine'])

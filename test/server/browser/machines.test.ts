@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
 import { listViolations } from '#test/support/browser/axe.ts'
-import { chooseAction, type WebSite } from '#test/support/browser/browser.ts'
+import { chooseAction, flashAgain, type WebSite } from '#test/support/browser/browser.ts'
 import { createSiteLab } from '#test/support/browser/site-lab.ts'
 import { disksOf, macOf, serialOf } from '#test/support/server/web-machines.ts'
 
@@ -96,13 +96,15 @@ test('a label leads to the machines that share it', () =>
 
 test('Flash again is offered where something was flashed; what failed is tried again', () =>
   withPage(async (page) => {
-    for (const [box, name] of [
-      [FLASHED, 'Flash again…'],
-      [FAILED, 'Try again…'],
-    ] as const) {
-      await page.goto(`/ui/machines/${macOf(box)}`)
-      await page.locator('#now').getByRole('button', { name, exact: true }).waitFor()
-    }
+    await page.goto(`/ui/machines/${macOf(FLASHED)}`)
+    assert.is(await page.locator('#now button').count(), 0)
+    await flashAgain(page)
+    await page.getByRole('dialog').waitFor()
+    await page.goto(`/ui/machines/${macOf(FAILED)}`)
+    await page.locator('#now').getByRole('button', { name: 'Try again…', exact: true }).waitFor()
+    // Why it failed is said once, and nothing else there flashes it.
+    assert.is(await page.getByText('no route').filter({ visible: true }).count(), 1)
+    assert.is(await page.getByRole('radio', { name: /^Flash once/ }).isVisible(), false)
   }))
 
 for (const [width, height] of [

@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
 import { checkWidth, listViolations } from '#test/support/browser/axe.ts'
-import { startSite, type WebSite } from '#test/support/browser/browser.ts'
+import { flashAgain, startSite, type WebSite } from '#test/support/browser/browser.ts'
 import { createSiteLab } from '#test/support/browser/site-lab.ts'
 import { disksOf, IMAGES, macOf } from '#test/support/server/web-machines.ts'
 
@@ -99,6 +99,7 @@ async function checkDisk(page: Page, scope: string, what: string): Promise<void>
 async function checkMachine(page: Page, box: number, what: string): Promise<void> {
   await page.goto(`/ui/machines/${macOf(box)}`)
   await page.locator('#now').waitFor()
+  await page.locator('#intent-title').click()
   await check(page, `${what}, box ${box}`)
   await checkDisk(page, '#configuration', `${what}, box ${box}`)
   if (box !== 3) await checkDisk(page, '#now', `${what}, box ${box}, what is lost`)
@@ -106,7 +107,7 @@ async function checkMachine(page: Page, box: number, what: string): Promise<void
 
 async function checkQuestions(page: Page, what: string): Promise<void> {
   await page.goto(`/ui/machines/${macOf(3)}`)
-  await page.getByRole('button', { name: 'Flash again…' }).click()
+  await flashAgain(page)
   await page.getByRole('dialog').waitFor()
   await check(page, `${what}, flash`)
   await checkDisk(page, '#question', `${what}, flash`)
@@ -137,7 +138,7 @@ test('the questions are pages of their own without scripts, and as narrow', () =
   withPage(
     async (page) => {
       await page.goto(`/ui/machines/${macOf(3)}`)
-      await page.getByRole('button', { name: 'Flash again…' }).click()
+      await flashAgain(page)
       await checkDisk(page, '#question', 'flash')
       const box = await page.locator('#question').boundingBox()
       assert.ok(box !== null && box.x >= 0 && box.x + box.width <= 390)

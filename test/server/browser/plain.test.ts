@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { chooseAction } from '#test/support/browser/browser.ts'
+import { chooseAction, flashAgain } from '#test/support/browser/browser.ts'
 import { createSiteLab } from '#test/support/browser/site-lab.ts'
 import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
@@ -21,7 +21,7 @@ test('the whole way: discover, assign, confirm, flash again, delete', () =>
     await page.getByText('select Flash once as well').waitFor()
     await page.getByLabel('Name').fill('Bench 1')
     await page.getByLabel('Labels').fill('bench-1')
-    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('button', { name: 'Save' }).last().click()
     await page.getByText('Saved, not armed').waitFor()
     await page.getByRole('radio', { name: /^Flash once/ }).check()
     await page.getByRole('button', { name: 'Review and arm…' }).click()
@@ -37,7 +37,7 @@ test('the whole way: discover, assign, confirm, flash again, delete', () =>
     await site.boxes.done(1)
     assert.is((await site.boxes.plan(1)).mode, 'exit')
     await page.reload()
-    await page.getByRole('button', { name: 'Flash again…' }).click()
+    await flashAgain(page)
     await page.getByRole('textbox', { name: /Type the last 4/ }).fill(serialOf(1).slice(-4))
     await page.getByRole('button', { name: /^Arm/ }).click()
     await page.getByText('Armed. Boot the machine').waitFor()

@@ -28,10 +28,7 @@ for (const javaScriptEnabled of [true, false]) {
     await logIn(page)
     const path = `/ui/machines/${macOf(1)}`
     const name = page.locator('input[name=name]')
-    const save = async () => {
-      const form = page.locator('form[method=post]', { has: name })
-      await form.locator('button:not([type=button])').last().click()
-    }
+    const save = () => page.locator('button[form=configuration]').click()
     await page.goto(path)
     await name.fill('typed-here')
     await endSession(opened.context)

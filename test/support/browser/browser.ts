@@ -135,6 +135,12 @@ export async function chooseAction(page: Page, name: string): Promise<void> {
   await bar.getByRole('button', { name, exact: true }).click()
 }
 
+/** Arms a machine that is done as it was armed before, from its page. */
+export async function flashAgain(page: Page): Promise<void> {
+  await page.getByText('Flash again…').click()
+  await page.getByRole('button', { name: 'As before…' }).click()
+}
+
 export async function logIn(page: Page): Promise<void> {
   await page.goto('/ui/login')
   await page.getByLabel('Administrator password').fill(PASSWORD)

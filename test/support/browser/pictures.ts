@@ -40,7 +40,7 @@ export const FLEET: readonly Picture[] = [
   {
     name: 'machine-script',
     path: `${ARMED}`,
-    prepare: (page) => page.getByText('Reason and boot script').click(),
+    prepare: (page) => page.getByRole('heading', { name: 'Details' }).click(),
   },
   { name: 'machine-discovered', path: `${DISCOVERED}` },
   {
@@ -56,6 +56,7 @@ export const FLEET: readonly Picture[] = [
     name: 'machine-confirm',
     path: `${ARMED}`,
     async prepare(page) {
+      await page.locator('#intent-title').click()
       await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
       await openQuestion('Review and arm…')(page)
     },

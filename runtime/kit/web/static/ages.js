@@ -26,7 +26,7 @@ function localize(time) {
   const local = show(time.dateTime)
   time.title = isExact ? given : `${local}\n${given}`
   if (isExact) time.textContent = local
-  if (time.matches('.minute')) time.textContent = local.slice(0, 16)
+  if (time.matches('.minute')) time.textContent = local.slice(time.matches('.hour') ? 11 : 0, 16)
 }
 
 function refresh() {

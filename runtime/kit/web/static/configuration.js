@@ -4,7 +4,7 @@ import { refreshParts } from './news.js'
 const spoken = document.querySelector('#spoken')
 
 let isChosen = false
-/** The mode before one was selected here; null: none was. */
+/** The mode before one was selected here, empty if there was none; null: none was selected here. */
 let before = null
 
 function onChange({ target }) {
@@ -22,7 +22,8 @@ function follow({ elements, dataset }) {
     mode.value = 'flasher-flash-once'
     spoken.textContent = dataset.modeSelected
   } else if (!isReady && before !== null) {
-    mode.value = before
+    if (before === '') elements.namedItem('boot_mode').forEach((each) => (each.checked = false))
+    else mode.value = before
     before = null
   }
 }

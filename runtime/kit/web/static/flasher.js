@@ -147,7 +147,7 @@ function onRedirect(event) {
 /** A form that is being edited is not replaced by a refresh (`live.js`); a search within it edits nothing. */
 function onInput({ target }) {
   if (target.dataset.filter !== undefined) filter(target)
-  else target.closest('form:not(#bulk)')?.setAttribute('data-dirty', '')
+  else if (target.form?.id !== 'bulk') target.form?.setAttribute('data-dirty', '')
 }
 
 /** What a search hides must not keep a form from being sent without a word. */

@@ -17,7 +17,7 @@ function isInUse(node, fresh) {
   if (node.matches('.follows:has([type=text]:focus), [data-filter]:not(:placeholder-shown)')) {
     return true
   }
-  const isEdited = node.closest('form[data-dirty]') !== null
+  const isEdited = (node.form ?? node).closest('form[data-dirty]') !== null
   const follows = node.closest('.follows') !== null || node.querySelector('.follows') !== null
   if (isEdited && !follows) return true
   return node === document.activeElement && node.matches('input, select, textarea')

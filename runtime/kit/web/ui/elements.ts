@@ -139,13 +139,13 @@ export function shorten(text: string, most: number): string {
 
 /**
  * The browser shortens it in the middle, as far as needed; the end distinguishes most file names
- * and serial numbers. `full` is shown on hover: the text before a suffix was taken off.
+ * and serial numbers.
  */
-export function middle(text: string, full = text): Content {
+export function middle(text: string): Content {
   const half = text.length - Math.min(8, Math.floor(text.length / 2))
   // An emoji would be lost if it were cut between its two halves.
   const at = /[\udc00-\udfff]/.test(text.charAt(half)) ? half - 1 : half
-  return html`<span class="middle" title="${full}"
+  return html`<span class="middle" title="${text}"
     ><span>${text.slice(0, at)}</span><span>${text.slice(at)}</span></span
   >`
 }

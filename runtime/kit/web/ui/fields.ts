@@ -28,6 +28,8 @@ interface InputControl extends Control {
   readonly short?: boolean
   readonly minLength?: number
   readonly maxLength?: number
+  readonly pattern?: string
+  readonly form?: string
   readonly min?: number
   readonly max?: number
   /** The id of a `<datalist>`. */
@@ -69,6 +71,8 @@ export const inputControl = (control: InputControl): Html =>
     autofocus: control.autofocus,
     minlength: control.minLength,
     maxlength: control.maxLength,
+    pattern: control.pattern,
+    form: control.form,
     min: control.min,
     max: control.max,
     list: control.list,
@@ -160,6 +164,8 @@ interface RadioGroup {
   /** What is in force now; the stylesheet sees whether something else is selected. */
   readonly stored?: string
   readonly cards: readonly RadioCard[]
+  /** Rarely wanted, in a fold below the others. */
+  readonly others?: readonly RadioCard[]
   readonly before?: Content
   readonly className?: string
 }
@@ -168,9 +174,19 @@ interface RadioGroup {
 export const radioCards = (group: RadioGroup): Html =>
   html`<fieldset class="${`cards ${group.className ?? ''}`.trim()}" ${attributes({ id: group.id })}>
     <legend>${group.legend}</legend>
-    ${group.before}
-    <div class="options">${group.cards.map((each) => radioCard(group, each))}</div>
+    ${group.before} ${renderOptions(group, group.cards)}
+    ${
+      group.others === undefined
+        ? null
+        : html`<details>
+            <summary>Other</summary>
+            ${renderOptions(group, group.others)}
+          </details>`
+    }
   </fieldset>`
+
+const renderOptions = (group: RadioGroup, cards: readonly RadioCard[]): Html =>
+  html`<div class="options">${cards.map((each) => radioCard(group, each))}</div>`
 
 const radioCard = ({ id, name, value, stored }: RadioGroup, each: RadioCard): Html =>
   html`<label

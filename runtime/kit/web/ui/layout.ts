@@ -33,6 +33,8 @@ export interface PageView {
   readonly updates?: string
   /** The page of the documentation about it, with its anchor: `dhcp.html#kea`. */
   readonly learn?: string
+  /** Beside the title; what it unfolds is below it. */
+  readonly edit?: Content
   /** At the right of the title line: at most one primary button. */
   readonly actions?: Content
   readonly messages?: Content
@@ -296,6 +298,7 @@ function renderMain(nav: readonly Section[], view: PageView): Html {
     ${trail === undefined ? null : html`<p class="trail">${trail}</p>`}
     <div class="top">
       <h1>${heading}${count === undefined ? null : html` <span class="count">${count}</span>`}</h1>
+      ${view.edit}
       <div class="actions">
         ${
           learn === undefined

@@ -16,10 +16,13 @@ export function renderTime(iso: string | null, clock: Clock, never = '–'): Htm
   return html`<time datetime="${iso}" title="${exact}">${renderAge(at, clock.now)}</time>`
 }
 
-/** `2026-11-21 07:04`, exactly on hover. */
-export function renderMinute(iso: string, { zone }: Clock): Html {
+/** `2026-11-21 07:04`, or `07:04` alone, exactly on hover. */
+export function renderMinute(iso: string, { zone }: Clock, isHour = false): Html {
   const exact = renderExact(new Date(iso), zone)
-  return html`<time class="minute" datetime="${iso}" title="${exact}">${exact.slice(0, 16)}</time>`
+  const className = isHour ? 'minute hour' : 'minute'
+  return html`<time class="${className}" datetime="${iso}" title="${exact}"
+    >${exact.slice(isHour ? 11 : 0, 16)}</time
+  >`
 }
 
 /** Where the page's zone is UTC, a script shows that of the browser, with UTC on hover. */

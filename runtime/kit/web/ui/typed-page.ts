@@ -55,7 +55,8 @@ export function fillPage(page: string, typed: TypedForm): string | null {
   for (const child of childNodes.slice()) {
     tree.insertBefore(tree.getParentNode(after) ?? parent, child, after)
   }
-  reveal(form)
+  setAttribute(form, 'data-dirty', '')
+  for (const node of [form, ...controls]) reveal(node)
   for (const node of listElements(document)) keepNewline(node)
   return serialize(document)
 }
@@ -79,10 +80,9 @@ function isSame(control: Element, fields: TypedForm['fields']): boolean {
   return fields.some((field) => field[0] === name && field[1] === value)
 }
 
-/** Opens what encloses the form. */
-function reveal(form: Element): void {
-  setAttribute(form, 'data-dirty', '')
-  let node: Node | null = form
+/** Opens what encloses it. */
+function reveal(element: Element): void {
+  let node: Node | null = element
   while (node !== null && tree.isElementNode(node)) {
     if (node.tagName === 'details') setAttribute(node, 'open', '')
     node = tree.getParentNode(node)

@@ -52,7 +52,7 @@ export function renderCaptureCard(
     body: isPending(capture)
       ? renderPending(capture)
       : html`${capture === null ? null : renderEnded(capture, context.clock())}
-        ${context.services.cacheUrl() === null ? html`<p>Captured images are uploaded to the image cache, and none is connected.</p>` : renderForm(machine, notice)}`,
+        ${context.services.cacheUrl() === null ? html`<p>Captured images go to the image cache. No cache is connected.</p>` : renderForm(machine, notice)}`,
   })
 }
 
@@ -75,7 +75,7 @@ function renderEnded(order: CaptureOrder, clock: Clock): Content {
       const images = html`<a href="${IMAGES}">Images</a>`
       return banner(
         'done',
-        fillHtml('{name} was captured {time}. Accept it under {images} to offer it to machines.', {
+        fillHtml('{name} was captured {time}. Accept it under {images} to use it.', {
           name,
           time,
           images,
@@ -83,8 +83,8 @@ function renderEnded(order: CaptureOrder, clock: Clock): Content {
       )
     }
     case 'failed': {
-      const reason = order.reason === null ? 'the machine gave no reason' : printable(order.reason)
-      return banner('failed', html`The capture of ${name} failed ${time}: ${reason}`)
+      const reason = order.reason === null ? 'The machine gave no reason.' : printable(order.reason)
+      return banner('failed', html`The capture of ${name} failed ${time}. ${reason}`)
     }
     case 'cancelled':
       return banner('ready', html`The capture of ${name} was cancelled ${time}.`)
@@ -98,7 +98,7 @@ function renderForm(machine: Machine, notice: Notice | null): Html {
   const typed = notice?.typed ?? {}
   const isRefused = typed[TYPED.name] !== undefined
   return html`<p>
-      ${'Makes an image of one of its disks at the next network boot and uploads it to the cache. Nothing is written to the disk.'}
+      ${'Makes an image of one disk at the next network boot and uploads it to the cache. The disk is only read.'}
     </p>
     <form ${opensQuestion(`${machinePath(machine.mac)}/do/capture`)}>
       ${hidden({ confirm: 'ask' })}
@@ -119,7 +119,7 @@ function renderForm(machine: Machine, notice: Notice | null): Html {
       })}
       ${checkField({
         name: TYPED.generalize,
-        label: 'Remove the identity of the machine from the image',
+        label: 'Remove host keys and the machine ID',
         hint: GENERALIZE_HINT,
         checked: isRefused ? typed[TYPED.generalize] === '1' : true,
       })}
@@ -147,7 +147,7 @@ export function renderCaptureQuestion(
         )}
       </p>
       <p>
-        ${generalize ? 'Identities such as SSH host keys and the machine ID are removed from the image.' : 'Identities such as SSH host keys and the machine ID stay in the image: all machines flashed with it share them.'}
+        ${generalize ? 'Host keys and the machine ID are removed from the image.' : 'Host keys and the machine ID stay in the image. All machines flashed with it share them.'}
       </p>`,
     command: renderCurlBlock(context, [
       {

@@ -32,7 +32,7 @@ export async function renderFirstBootCard(
           label: 'Template',
           value: name ?? '',
           options: listOptions(context, name),
-          hint: 'Written with each flash of this machine. Who flashes by hand in the wizard sees it on the last screen, and can leave it out.',
+          hint: 'Written with each flash. A person in the wizard sees it on the last screen and can leave it out.',
         })}
         <button>Assign</button>
       </form>
@@ -69,23 +69,22 @@ function listFaults(
     return [
       banner(
         'failed',
-        `The template ${name} no longer exists. This machine is not flashed until another one or none is assigned.`,
+        `The template ${name} no longer exists. Assign another one, or none: until then the machine is not flashed.`,
       ),
     ]
   const kept = services.templates.find(name)
   const isOpen =
     kept !== null && hasSecrets(kept.template) && services.config.current().pxe.tokens !== 'require'
-  const setting = html`<code>[pxe] tokens = require</code>`
+  const setting = html`<a href="/ui/settings#pxe.tokens">boot tokens are required</a>`
   const template = html`<a href="${templatePath(name)}"><bdi>${name}</bdi></a>`
   return [
     ...(isOpen
       ? [
           banner(
             'needs-you',
-            fillHtml(
-              'The template has secrets, and this machine is not flashed without {setting}: nothing would show that it is the one to get them.',
-              { setting },
-            ),
+            fillHtml('The template has secrets. This machine is not flashed until {setting}.', {
+              setting,
+            }),
           ),
         ]
       : []),
@@ -95,7 +94,7 @@ function listFaults(
           banner(
             'failed',
             fillHtml(
-              'The template {template} does not fit this machine: {reason}. It is not flashed until it does.',
+              'The template {template} does not fit: {reason}. Until it does, the machine is not flashed.',
               { reason: preview.refusal, template },
             ),
           ),
@@ -109,7 +108,7 @@ function renderNoCall({ services }: CurrentContext, firstBoot: FirstBoot): Html 
   const reason = findCallObstacle(firstBoot)
   return reason === null
     ? null
-    : html`<p class="hint">It cannot tell the server that the new system has booted. ${reason}</p>`
+    : html`<p class="hint">The new system cannot report that it has booted. ${reason}</p>`
 }
 
 const renderTexts = (firstBoot: FirstBoot): Html =>

@@ -148,7 +148,7 @@ function renderFields(
     })}
     ${checkField({
       name: 'generalize',
-      label: 'Remove the identity of the machine from the image',
+      label: 'Remove host keys and the machine ID',
       hint: GENERALIZE_HINT,
       checked: error === null || form.has('generalize'),
     })}`

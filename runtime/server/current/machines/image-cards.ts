@@ -37,8 +37,24 @@ interface ImageCards {
   readonly catalogError: string | null
 }
 
-/** Longer lists have a search. */
-const MAX_WITHOUT_SEARCH = 6
+/** Longer lists have a search, and begin with what is stored, as they are scrolled. */
+const MAX_AT_EASE = 6
+
+export const inOrder = (cards: readonly RadioCard[], stored: string | null) =>
+  cards.length > MAX_AT_EASE
+    ? cards.toSorted((a, b) => Number(b.value === stored) - Number(a.value === stored))
+    : cards
+
+export const renderFilter = (count: number, list: string, label: string): Content =>
+  count > MAX_AT_EASE
+    ? html`<input
+        type="search"
+        class="scripted-only"
+        data-filter="${list}"
+        aria-label="${label}"
+        placeholder="${label}"
+      />`
+    : null
 
 export function renderImages(shown: ImageCards): Html {
   const { machine, selected, images, channels, catalogError } = shown
@@ -96,17 +112,7 @@ export const renderChannelCards = ({
   })
 
 const renderTools = (count: number, error: string | null): Content => html`
-  ${
-    count > MAX_WITHOUT_SEARCH
-      ? html`<input
-          type="search"
-          class="scripted-only"
-          data-filter=".images"
-          aria-label="Find an image"
-          placeholder="Find an image"
-        />`
-      : null
-  }
+  ${renderFilter(count, '.images', 'Find an image')}
   ${
     error === null
       ? null
@@ -129,16 +135,12 @@ function listCards(
   }
   return [
     ...(isGone ? [gone] : []),
-    ...inOrder(images, machine.bty_image_ref).map((image) => renderCard(machine, image)),
-    { value: '', title: 'No image', keywords: 'none no image' },
+    ...inOrder(
+      images.map((image) => renderCard(machine, image)),
+      machine.bty_image_ref,
+    ),
   ]
 }
-
-/** The stored image comes first, as the list may be scrolled. */
-const inOrder = (images: readonly CatalogEntry[], stored: string | null) =>
-  images.length > MAX_WITHOUT_SEARCH
-    ? images.toSorted((a, b) => Number(b.ref === stored) - Number(a.ref === stored))
-    : images
 
 function renderCard(machine: Machine, image: CatalogEntry): RadioCard {
   const { ref, name, format, arch } = image
@@ -242,14 +244,19 @@ export function renderFlashQuestion({
         mono: true,
         required: true,
         maxLength: 8,
+        pattern: patternOf(lastFour(serial)),
         error,
       })}
       ${more}`,
       cancel: machinePath(machine.mac),
-      button: html`<button class="danger">Arm this machine</button>`,
+      button: html`<button class="danger" formnovalidate>Arm this machine</button>`,
     },
   })
 }
+
+/** As shown, or in one case: for the look of the button alone. */
+const patternOf = (text: string): string =>
+  [text, text.toLowerCase(), text.toUpperCase()].map((each) => RegExp.escape(each)).join('|')
 
 /** In full, with the characters to type marked. */
 function renderSerial(serial: string): Html {

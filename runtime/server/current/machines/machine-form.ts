@@ -10,7 +10,7 @@ import {
 import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { mapNames, radioCards } from '#kit/web/ui/fields.ts'
+import { hidden, mapNames, radioCards, type RadioCard } from '#kit/web/ui/fields.ts'
 import {
   parseImageChoice,
   renderImageChoice,
@@ -51,9 +51,12 @@ export const valuesOf = (machine: Machine): FormValues => ({
 export const choiceOf = (machine: Machine): string =>
   renderImageChoice({ channel: channelOf(machine), ref: machine.bty_image_ref ?? '' })
 
-/** What was typed, else what is stored. */
+/** What was typed or is kept, else what is stored. */
 export const readValues = (given: URLSearchParams, stored: FormValues): FormValues =>
-  mapNames(FIELDS, (name) => given.get(name)?.slice(0, MAX_LENGTH) ?? stored[name])
+  mapNames(
+    FIELDS,
+    (name) => (given.get(name) ?? given.get(`kept_${name}`))?.slice(0, MAX_LENGTH) ?? stored[name],
+  )
 
 /** An absent field has its default, as in a PUT; an absent name stays. */
 export const EMPTY: FormValues = { ...mapNames(FIELDS, () => ''), boot_mode: DEFAULT_MODE }
@@ -137,9 +140,16 @@ export const MODE_CARDS = inOrder.map((value) => ({
   text: MODES[value].text,
 }))
 
-/** `value`: the selected mode; `standing`: in place of the text of the stored one. */
-export const renderModes = (value: string, stored: BootMode, standing: string | null): Html =>
-  radioCards({
+/** What nine in ten machines need. */
+const MOST = 2
+
+/** `value`: the selected mode, null if nobody has decided; `standing`: in place of the text of the stored one. */
+export function renderModes(value: string | null, stored: BootMode, standing: string | null): Html {
+  const cards = MODE_CARDS.map((card) =>
+    card.value === stored ? { ...card, text: standing ?? card.text } : card,
+  )
+  const isShown = (card: RadioCard, at: number) => at < MOST || card.value === value
+  return html`${radioCards({
     name: 'boot_mode',
     legend: 'On network boot',
     value,
@@ -148,7 +158,7 @@ export const renderModes = (value: string, stored: BootMode, standing: string | 
     before: html`<p class="hint unscripted-only">
       An image and a disk alone flash nothing: select ${MODES[USUAL_FLASH_MODE].title} as well.
     </p>`,
-    cards: MODE_CARDS.map((card) =>
-      card.value === stored ? { ...card, text: standing ?? card.text } : card,
-    ),
-  })
+    cards: cards.filter(isShown),
+    others: cards.filter((card, at) => !isShown(card, at)),
+  })}${hidden({ kept_boot_mode: value === null ? stored : null })}`
+}

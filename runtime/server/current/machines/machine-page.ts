@@ -1,6 +1,13 @@
 /** /ui/machines/{mac}: what happens next, the configuration of the machine, its facts and its history. */
 import type { Answer } from '#kit/web/answers/answers.ts'
-import { card, icon, copyable, factList, renderMemoryBytes } from '#kit/web/ui/elements.ts'
+import {
+  card,
+  icon,
+  copyable,
+  factList,
+  foldedCard,
+  renderMemoryBytes,
+} from '#kit/web/ui/elements.ts'
 import {
   postButton,
   hidden,
@@ -13,12 +20,13 @@ import { refuse } from '#kit/web/answers/faults.ts'
 import { address, html, type Html, type Content, attributes } from '#kit/web/ui/html.ts'
 import { readMac, localPath } from '#kit/web/answers/checked.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
-import type { Run, Armer } from '#engine/inventory/rules/run.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
 import {
   type Machine,
   MACHINE_FIELDS,
   MAX_LABELS,
   MAX_NAME_CHARACTERS,
+  isUnassigned,
   namesWith,
   type Column,
   type OptionTexts,
@@ -31,7 +39,7 @@ import { MACHINE_POSTS } from './machine-posts.ts'
 import { renderPowerCard } from '#server/current/power/power-card.ts'
 import { POWER_POSTS } from '#server/current/power/power-posts.ts'
 import { renderFirstBootCard } from '#server/current/first-boot/machine-card.ts'
-import { callSave } from './machine-calls.ts'
+import { callSave, listActions } from './machine-calls.ts'
 import {
   FIELDS,
   readValues,
@@ -41,8 +49,8 @@ import {
   fingerprint,
   renderModes,
 } from './machine-form.ts'
-import { renderDone, renderNow } from './now-card.ts'
-import { readEventWords, type EventWords } from '#server/current/view/event-list.ts'
+import { renderDone, renderNow, renderReasonAndScript } from './now-card.ts'
+import { readEventWords } from '#server/current/view/event-list.ts'
 import { labelLink } from '#server/current/view/machine-row.ts'
 import {
   nameOf,
@@ -58,16 +66,15 @@ import { machinePath } from '#server/pages/machines/machines-list.ts'
 import { MODES, isFlashMode, USUAL_FLASH_MODE } from './rules/boot-mode.ts'
 import { parseHardware, type Hardware } from '#engine/inventory/rules/inventory.ts'
 import type { JournalEvent } from '#fleet/state/journal.ts'
-import { renderTime, type Clock } from '#kit/web/ui/times.ts'
+import { renderTime } from '#kit/web/ui/times.ts'
 import { questionButton, opensQuestion } from '#server/pages/question.ts'
 import { nameActor } from '#server/current/view/actor-name.ts'
 import { renderTimeline, timelinePath } from './timeline.ts'
 import { renderRunList } from '#server/current/view/run-table.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
-import type { ImageChannel } from '#fleet/channel/rules/channel.ts'
 import { parseImageChoice } from '#server/current/channels/rules/channel-order.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { renderImages } from './image-cards.ts'
+import { inOrder, renderFilter, renderImages } from './image-cards.ts'
 import {
   ANEW,
   findPicked,
@@ -79,17 +86,14 @@ import {
 } from '#engine/inventory/rules/machine.ts'
 import { renderDiskMismatch, toMismatch } from './rules/target.ts'
 
-// The form of a machine in three steps (image, disk, what it does on network boot), then its names.
+// The form of a machine in three steps (image, disk, what it does on network boot); its names are beside the title.
+
+const FORM = 'configuration'
 
 interface ConfigurationForm {
-  readonly machine: Machine
+  readonly context: CurrentContext
+  readonly view: MachineView
   readonly values: FormValues
-  /** What its stored mode does now; null: what its text says. */
-  readonly standing: string | null
-  readonly images: readonly CatalogEntry[]
-  readonly channels: readonly ImageChannel[]
-  /** Why the catalog may be out of date; null: it was read. */
-  readonly catalogError: string | null
   readonly back: string
   /** Typed and refused values: updates of the machine must not replace them. */
   readonly isTyped: boolean
@@ -97,12 +101,18 @@ interface ConfigurationForm {
 }
 
 function renderConfigurationForm(form: ConfigurationForm): Html {
-  const { machine, values, images, channels, catalogError, back } = form
+  const { context, view, values, back } = form
+  const { machine, boot } = view
+  const { entries: images, error: catalogError } = context.site.catalog.snapshot()
+  const channels = context.services.channels.list()
   const chosen = parseImageChoice(values.bty_image_ref).ref
   const selected = images.find(({ ref }) => ref === chosen) ?? null
+  // It has listed its disks, and nobody has decided yet what comes after that.
+  const isUndecided = boot.rule === 'disks-known' && values.boot_mode === machine.boot_mode
+  const mode = isUndecided ? null : values.boot_mode
   return html`<form
-    id="configuration"
     ${attributes({
+      id: FORM,
       'data-dirty': form.isTyped,
       'data-mode-selected': `${MODES[USUAL_FLASH_MODE].title} selected`,
     })}
@@ -112,9 +122,9 @@ function renderConfigurationForm(form: ConfigurationForm): Html {
     <div class="choices">
       ${renderImages({ machine, selected: values.bty_image_ref, images, channels, catalogError })}
       ${renderDisks(machine, values.target_disk_serial, selected)}
-      ${renderModes(values.boot_mode, machine.boot_mode, form.standing)}
+      ${renderModes(mode, machine.boot_mode, describeStanding(view))}
     </div>
-    ${renderNames(form)} ${renderBootOptions(form)}
+    ${renderAdvanced(form)}
     <div class="save-bar">
       <button class="primary">
         <span class="if-saves">Save</span><span class="if-arms">Review and arm…</span>
@@ -142,47 +152,71 @@ function renderAssignment({ machine, image, disk }: MachineView): Html {
   ])
 }
 
-const errorOf = ({ refused }: ConfigurationForm, field: keyof FormValues): string | null =>
-  refused?.field === field ? refused.error : null
+/** A new machine asks for its name. Both fields are saved with the form below: nothing typed is lost. */
+function renderNaming({ view: { machine }, values, refused }: ConfigurationForm): Html {
+  const isAsked = nameOf(machine) === machine.mac && isUnassigned(machine)
+  const errorOf = (name: string) => (refused?.field === name ? refused.error : null)
+  const open = isAsked || (errorOf('name') ?? errorOf('labels')) !== null
+  return html`<details class="naming" id="naming" ${attributes({ open })}>
+    <summary>
+      ${isAsked ? 'Name this machine' : html`Edit<span class="spoken"> name and labels</span>`}
+    </summary>
+    <div class="names">
+      ${textField({
+        name: 'name',
+        label: 'Name',
+        value: values.name,
+        form: FORM,
+        placeholder: machine.hostname ?? machine.mac,
+        maxLength: 2 * MAX_NAME_CHARACTERS,
+        hint: 'Shown instead of the host name or MAC address.',
+        error: errorOf('name'),
+      })}
+      ${textField({
+        name: 'labels',
+        label: 'Labels',
+        value: values.labels,
+        form: FORM,
+        placeholder: 'rack-1, bench 4',
+        hint: `Separate with commas, ${MAX_LABELS} at most. Letters A to Z, digits, spaces and . _ -`,
+        error: errorOf('labels'),
+      })}
+      <button form="${FORM}">Save</button>
+    </div>
+  </details>`
+}
 
-const renderNames = (form: ConfigurationForm): Html =>
-  html`<div class="names">
-    ${textField({
-      name: 'name',
-      label: 'Name',
-      value: form.values.name,
-      placeholder: form.machine.hostname ?? form.machine.mac,
-      maxLength: 2 * MAX_NAME_CHARACTERS,
-      hint: 'Any text; shown instead of the host name or MAC address.',
-      error: errorOf(form, 'name'),
-    })}
-    ${textField({
-      name: 'labels',
-      label: 'Labels',
-      value: form.values.labels,
-      placeholder: 'rack-1, bench 4',
-      hint: `Separate with commas; at most ${MAX_LABELS}. Letters A to Z, digits, spaces and . _ -`,
-      error: errorOf(form, 'labels'),
-    })}
-  </div>`
-
-const renderBootOptions = (form: ConfigurationForm): Html =>
-  html`<details ${attributes({ open: errorOf(form, 'sanboot_drive') !== null })}>
-    <summary>Boot drive, serial console and last partition</summary>
+const renderAdvanced = ({ view, values, isTyped, refused }: ConfigurationForm): Html =>
+  html`<details ${attributes({ open: isTyped })}>
+    <summary>Advanced</summary>
     <div class="names">
       ${textField({
         name: 'sanboot_drive',
         label: 'BIOS drive of its disk',
-        value: form.values.sanboot_drive,
+        value: values.sanboot_drive,
         placeholder: '0x80',
         mono: true,
         maxLength: 8,
         hint: 'The drive that a legacy BIOS boots. UEFI machines follow their own boot order.',
-        error: errorOf(form, 'sanboot_drive'),
+        error: refused?.field === 'sanboot_drive' ? refused.error : null,
       })}
-      ${namesWith('form').map((name) => renderOption(name, form.values[name]))}
+      ${namesWith('form').map((name) => renderOption(name, values[name]))}
+      ${CLEARS.map(([name, text]) =>
+        view.machine[name] === null
+          ? null
+          : html`<label class="check"
+              ><input${attributes({ type: 'radio', name, value: '', checked: values[name] === '' })} />
+              ${text}</label
+            >`,
+      )}
     </div>
   </details>`
+
+/** The choices that take away what is assigned: without it, a list has nothing selected. */
+const CLEARS = [
+  ['bty_image_ref', 'No image'],
+  ['target_disk_serial', 'No disk'],
+] as const
 
 function renderOption(name: keyof Column<'form'>, value: string): Html {
   const { label, hint, choices }: OptionTexts = MACHINE_FIELDS[name].form
@@ -204,37 +238,25 @@ export function renderDisks(machine: Machine, selected: string, image: CatalogEn
     legend: 'Disk to erase',
     value: selected,
     stored,
-    className: 'disks follows',
+    className: disks.length > MAX_AT_EASE ? 'disks follows compact' : 'disks follows',
     before: renderBefore(disks.length),
     cards: listCards(machine, disks, selected, image),
   })
 }
 
-/** Longer lists have a filter. */
-const MAX_WITHOUT_SEARCH = 6
+/** Of longer lists, where a disk is attached is shown of the selected one alone. */
+const MAX_AT_EASE = 10
 
-const FIND = 'Find a disk by model, serial number, path or WWN'
-
-function renderBefore(count: number): Content {
-  if (count === 0)
-    return html`<p class="hint warning">The machine reported that it has no disks.</p>`
-  if (count <= MAX_WITHOUT_SEARCH) return null
-  return html`<input
-    type="search"
-    class="scripted-only"
-    data-filter=".disks"
-    aria-label="${FIND}"
-    placeholder="${FIND}"
-  />`
-}
+const renderBefore = (count: number): Content =>
+  count === 0
+    ? html`<p class="hint warning">The machine reported that it has no disks.</p>`
+    : renderFilter(count, '.disks', 'Find a disk by model, serial number, path or WWN')
 
 /** Replaced as soon as the machine reports its disks. */
 const renderUnknown = (typed: string): Html =>
   html`<fieldset class="cards disks follows" id="disks">
     <legend>Disk to erase</legend>
-    <p class="hint">
-      ${'No disks reported yet. They appear here when the machine has booted from the network into the live system.'}
-    </p>
+    <p class="hint">No disks reported yet. Boot the machine from the network to list them.</p>
     ${textField({
       name: 'target_disk_serial',
       label: 'Serial number, if you know it',
@@ -273,12 +295,12 @@ function listCards(
       value: isSelected ? selected : other,
     })
   })
-  return [...(isGone ? [gone] : []), ...cards, { value: '', title: 'No disk' }]
+  return [...(isGone ? [gone] : []), ...inOrder(cards, selected)]
 }
 
 const renderGone = (refusal: PickRefusal, selected: string): string =>
   refusal.why === 'disk-missing'
-    ? 'Not among the disks that the machine reported last. It stays selected until you select another disk.'
+    ? 'Missing from the last report of the machine. It stays selected until you select another disk.'
     : renderDiskMismatch(toMismatch(refusal), selected)
 
 interface CardFacts {
@@ -291,9 +313,9 @@ interface CardFacts {
 }
 
 const PICKED_BY = {
-  wwn: 'Selected by its WWN, which the disk or RAID volume keeps in every slot.',
-  eui: 'Selected by its EUI or NGUID, which the NVMe namespace keeps in every slot.',
-  path: 'Selected by where it is attached: it is only flashed while the disk there has the same size, model and serial number. If you move it, select it again.',
+  wwn: 'Selected by its WWN. You can move it to another slot.',
+  eui: 'Selected by its EUI or NGUID. You can move it to another slot.',
+  path: 'Selected by its slot. It is flashed only if the disk there keeps its size, model and serial number. If you move it, select it again.',
 } as const
 
 function renderCard(
@@ -320,8 +342,8 @@ function renderAttachment(disk: InventoryDisk): Content {
   const { wwn, by_path: path } = disk
   const port = portOf(disk)
   return html`${port === null ? null : html`, port ${port}`}${
-    path ? html`<br /><span class="attached">${printable(path)}</span>` : null
-  }${wwn ? html`<br /><span class="attached">WWN ${printable(wwn)}</span>` : null}`
+    path ? html`<span class="attached">${printable(path)}</span>` : null
+  }${wwn ? html`<span class="attached">WWN ${printable(wwn)}</span>` : null}`
 }
 
 /** The port of `…-ata-3` or `…-phy7-lun-0`, as printed on the bay. */
@@ -337,79 +359,93 @@ const keywordsOf = (disk: InventoryDisk): string =>
 /** The facts of a machine's page: identity, hardware, runs, events, and its deletion. */
 
 interface MachineFacts {
-  readonly machine: Machine
+  readonly context: CurrentContext
+  readonly view: MachineView
   /** The hardware tree as posted; null: not yet. */
   readonly posted: { readonly json: string; readonly at: string } | null
   readonly runs: readonly Run[]
   readonly events: readonly JournalEvent[]
-  readonly clock: Clock
-  readonly words: EventWords
 }
 
 const renderFacts = (facts: MachineFacts): Html =>
   html`<div class="columns even" id="facts">
-    <div>${renderIdentity(facts)} ${renderHardwareCard(facts)}</div>
-    <div>${renderHistory(facts)} ${renderDeletion(facts.machine)}</div>
+    <div>${renderIdentity(facts)} ${renderDetails(facts)}</div>
+    <div>${renderHistory(facts)} ${renderDeletion(facts.view.machine)}</div>
   </div>`
 
-function renderIdentity({ machine, clock }: MachineFacts): Html {
-  const { mac, last_seen_ip: ip, armed_by: armer } = machine
-  const armedTitle = isFlashMode(machine.boot_mode) ? 'Armed' : 'Configured'
+function renderIdentity({ context, view: { machine } }: MachineFacts): Html {
+  const {
+    mac,
+    last_seen_ip: ip,
+    armed_by: armer,
+    secure_boot: isSecured,
+    bmc_address: bmc,
+  } = machine
+  const clock = context.clock()
   return card({
     title: 'Identity',
     body: factList([
       ['MAC', copyable(mac)],
-      ['Name', machine.name === null ? null : html`<bdi>${machine.name}</bdi>`],
       ['Host name', machine.hostname],
       ['Address', ip === null ? null : copyable(ip)],
       ['Architecture', machine.arch],
-      ['Secure Boot', renderSecureBoot(machine)],
-      [
-        'Address of its BMC, as it reports',
-        machine.bmc_address === null ? null : copyable(machine.bmc_address),
-      ],
+      ['Secure Boot', isSecured === null ? null : isSecured ? 'On' : 'Off'],
+      ['BMC address, as reported', bmc === null ? null : copyable(bmc)],
       ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
       ['Discovered', renderTime(machine.discovered_at, clock, 'added manually')],
-      [armedTitle, armer === null ? null : renderArmed(armer, clock)],
+      [
+        isFlashMode(machine.boot_mode) ? 'Armed' : 'Configured',
+        armer === null ? null : html`${renderTime(armer.at, clock)} by ${nameActor(armer.actor)}`,
+      ],
       ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
       ['Disks listed', renderTime(machine.known_disks_at, clock, 'never')],
     ]),
   })
 }
 
-function renderSecureBoot({ secure_boot: isOn }: Machine): string | null {
-  if (isOn === null) return null
-  return isOn ? 'On at its last live boot' : 'Off at its last live boot'
-}
-
-function renderHardwareCard({ machine, posted }: MachineFacts): Html {
-  const { mac, known_disks: disks } = machine
+function renderDetails({ context, view, posted }: MachineFacts): Html {
+  const { mac, known_disks: disks } = view.machine
   const hardware = posted === null ? null : parseHardware(posted.json)
-  return card({
-    title: 'Hardware',
-    aside: html`<span class="small"
-      >${posted === null ? null : html`<a href="/machines/${mac}/lshw.json">lshw.json</a> `}${disks === null ? null : html`<a href="/machines/${mac}/disks.json">disks.json</a>`}</span
-    >`,
-    body:
-      hardware === null
-        ? html`<p class="dim">Reported at first live boot.</p>`
-        : renderHardware(hardware),
+  return foldedCard({
+    title: 'Details',
+    id: 'details',
+    about: 'Reason, script, hardware',
+    isOpen: false,
+    body: html`<div class="stack">
+      ${renderReasonAndScript(context, view)}
+      <h3>Hardware</h3>
+      ${hardware === null ? html`<p class="dim">Not reported yet.</p>` : renderHardware(hardware)}
+      <p class="row small">
+        ${posted === null ? null : html`<a href="/machines/${mac}/lshw.json">lshw.json</a>`}
+        ${disks === null ? null : html`<a href="/machines/${mac}/disks.json">disks.json</a>`}
+      </p>
+    </div>`,
   })
 }
 
-const renderHistory = ({ machine: { mac }, runs, events, clock, words }: MachineFacts): Html =>
-  html`${card({
+function renderHistory({ context, view, runs, events }: MachineFacts): Html {
+  const { mac, cycle } = view.machine
+  const clock = context.clock()
+  // Why it failed is said above.
+  const said = view.view.state === 'failed' ? cycle.failure?.reason : undefined
+  const shown = runs.map((run) => (run.reason === said ? { ...run, reason: null } : run))
+  const news = events.map((event) => ({
+    ...event,
+    summary: event.summary.replace(`: ${said}`, ''),
+  }))
+  return html`${card({
     title: 'Runs',
     aside: html`<a class="small" href="/ui/runs?mac=${mac}">All runs</a>`,
     body:
-      runs.length === 0 ? html`<p class="dim">Not flashed yet.</p>` : renderRunList(runs, clock),
+      runs.length === 0 ? html`<p class="dim">Not flashed yet.</p>` : renderRunList(shown, clock),
   })}
   ${card({
     title: 'Timeline',
     id: 'timeline',
     aside: html`<a class="small" href="${timelinePath(mac)}">Whole timeline</a>`,
-    body: renderTimeline(events, clock, words),
+    body: renderTimeline(news, clock, readEventWords(context), MAX_SHOWN),
   })}`
+}
 
 const renderDeletion = ({ mac }: Machine): Html =>
   html`<details class="card">
@@ -419,14 +455,6 @@ const renderDeletion = ({ mac }: Machine): Html =>
     </p>
     ${questionButton({ action: `${machinePath(mac)}/delete`, label: 'Delete machine…', tone: 'danger' })}
   </details>`
-
-function renderArmed({ actor: by, ip, at }: Armer, clock: Clock): Html {
-  const actor = nameActor(by)
-  const time = renderTime(at, clock)
-  return ip === null
-    ? html`${time} by ${actor}`
-    : html`${time} by ${actor} <span class="dim">from ${ip}</span>`
-}
 
 const renderHardware = (hardware: Hardware): Html => {
   const { processors, cores, networks } = hardware
@@ -452,7 +480,7 @@ function counted(texts: readonly string[]): readonly string[] {
   )
 }
 
-const [MAX_RUNS, MAX_EVENTS] = [8, 20]
+const [MAX_RUNS, MAX_EVENTS, MAX_SHOWN] = [8, 20, 5]
 
 const PATH = '/ui/machines/:mac'
 export const MACHINE_PAGES = [pageAt(PATH, 'read', show), ...MACHINE_POSTS, ...POWER_POSTS]
@@ -473,36 +501,57 @@ async function show(context: CurrentContext): Promise<Answer> {
     site.journal.list({ subject_id: mac, limit: MAX_EVENTS }),
   ])
   const runs = site.runs.list({ mac, limit: MAX_RUNS }).map(({ run }) => run)
-  const { entries, error } = site.catalog.snapshot()
   const back = backOf(context)
-  const form = renderConfigurationForm({
-    machine,
-    standing: describeStanding(view),
-    images: entries,
-    channels: context.services.channels.list(),
-    catalogError: error,
+  const form: ConfigurationForm = {
+    context,
+    view,
     values: shownValues(context, machine, notice),
     back,
     isTyped: FIELDS.some((name) => notice?.typed[name] !== undefined),
     refused: refusedIn(notice),
-  })
+  }
   return await context.show({
     title: nameOf(machine),
     learn: 'server.html#a-machine',
     trail: html`<a href="${back}">Machines</a>`,
     heading: renderHeading(machine),
+    edit: mayChange ? renderNaming(form) : null,
     updates: address('/events/machines', { q: `mac:${mac}` }),
     actions: html`${renderUndo(context, mac)}${renderLock(machine)}`,
     messages: html`${context.message()}${renderDone(context.query, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
+    ${mayChange ? renderIntent(form) : card({ title: 'Configuration', id: 'intent', body: renderAssignment(view) })}
     ${renderPowerCard(context, machine, notice)}
-    ${card({ title: 'Configuration', id: 'intent', body: mayChange ? html`${form}${renderCurlBlock(context, [callSave(machine)])}` : renderAssignment(view) })}
     ${mayChange ? html`${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}` : null}
-    ${renderFacts({ machine, posted, runs, events, clock: context.clock(), words: readEventWords(context) })}`,
+    ${renderFacts({ context, view, posted, runs, events })}`,
   })
 }
 
 const isFlash = ({ mode }: Run) => mode !== 'capture'
+
+/** Folded where nothing is to be decided, or where a button above does what is usual. */
+function renderIntent(form: ConfigurationForm): Html {
+  const { context, view } = form
+  const { mac } = view.machine
+  const { state } = view.view
+  const isDone = state === 'done'
+  const flash = listActions(view).find(({ action }) => action === 'flash')
+  const again = { action: `${machinePath(mac)}/do/flash`, label: 'As before…' }
+  return foldedCard({
+    title: html`<span id="intent-title">${isDone ? 'Flash again…' : 'Configuration'}</span>`,
+    id: 'intent',
+    about: html`<bdi>${view.image?.name}</bdi>`,
+    isOpen: form.isTyped || (flash?.isPrimary !== true && /^(ready|needs-you)$/.test(state)),
+    body: html`${
+      isDone && flash !== undefined
+        ? html`<div class="row">
+            ${questionButton(again)} <span class="dim">or with another image or disk:</span>
+          </div>`
+        : null
+    }
+    ${renderConfigurationForm(form)} ${renderCurlBlock(context, [callSave(view.machine)])}`,
+  })
+}
 
 /**
  * A refused form comes back as typed. A refresh during an edit (`configuration.js`) says which

@@ -62,12 +62,12 @@ function renderDiskQuestion(
           ? null
           : html`<p>
               ${renderPlanned(renderTime(plannedAt, clock), serial)}
-              ${isOpen ? 'Boot tokens are off, so anybody on the network can request one.' : null}
+              ${isOpen ? 'Boot tokens are off, so anybody on the network could have asked for it.' : null}
             </p>`
       }
-      ${banner('needs-you', 'If a flash was interrupted, the disk holds part of an image: the machine may fail to boot, or boot with corrupt data.')}
+      ${banner('needs-you', 'If a flash was interrupted, the disk has only part of an image. The machine may not boot, or boot with corrupt data.')}
       <p>
-        ${isFlashMode(boot_mode) ? 'From its next network boot, the machine boots this disk. It is not flashed until you arm it again.' : 'What it does on network boot stays. The disk can be captured again.'}
+        ${isFlashMode(boot_mode) ? 'From its next network boot on, the machine boots this disk. Arm it again to flash it.' : 'Its setting for network boot does not change. You can capture the disk again.'}
       </p>`,
     command,
     form: {
@@ -81,8 +81,8 @@ function renderDiskQuestion(
 
 const renderPlanned = (time: Html, serial: string | null): Html =>
   serial === null
-    ? html`It last received a plan ${time}.`
-    : html`It last received a plan ${time}, for the disk <code>${printable(serial)}</code>.`
+    ? html`It was last told what to do ${time}.`
+    : html`It was last told to flash the disk <code>${printable(serial)}</code> ${time}.`
 
 const PATH = '/ui/machines/:mac'
 const SAVED = { saved: 1 } as const

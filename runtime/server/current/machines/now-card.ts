@@ -7,7 +7,7 @@ import type { Run } from '#engine/inventory/rules/run.ts'
 import { badge, banner, copyBlock, refreshOnNews } from '#kit/web/ui/elements.ts'
 import { postButton } from '#kit/web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { renderMoment, renderTime } from '#kit/web/ui/times.ts'
+import { renderMinute, renderMoment, renderTime, type Clock } from '#kit/web/ui/times.ts'
 
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
@@ -24,7 +24,7 @@ import { batchPath, nameOfBatch } from '#server/current/view/batch-view.ts'
 import { listActions, type MachineButton, listButtonCalls } from './machine-calls.ts'
 
 /** What is being edited stays (`configuration.js`). */
-const ALSO = '#facts:morph,#configuration:morph,#power-state:morph'
+const ALSO = '#facts:morph,#intent:morph,#intent-title:morph,#naming:morph,#power-state:morph'
 
 export const renderNow = (
   context: CurrentContext,
@@ -39,25 +39,22 @@ export const renderNow = (
       'hx-select-oob': ALSO,
       'hx-disinherit': '*',
     })}
-    ${refreshOnNews('now', here, 1000)}
+    ${refreshOnNews('now', here, 1000, view.run === null ? null : 20)}
   >
     ${renderStateBadge(view.view)}
     ${view.view.state === 'failed' ? renderFailure(view, lastRun) : renderState(context, view, lastRun)}
     ${renderDrift(context, view)} ${renderButtons(view, here)}
-    <details id="reason">
-      <summary>Reason and boot script</summary>
-      <div class="stack">
-        <p>
-          ${view.boot.reason}
-          <span class="dim"
-            >(rule <code>${view.boot.rule}</code>, plan <code>${view.plan.plan.mode}</code>)</span
-          >
-        </p>
-        ${copyBlock(renderScript(context, view), 'Boot script')}
-      </div>
-    </details>
     ${renderCurlBlock(context, listButtonCalls(view, canUndo(context, view)), 'curl-now')}
   </section>`
+
+export const renderReasonAndScript = (context: CurrentContext, view: MachineView): Html =>
+  html`<p>
+      ${view.boot.reason}
+      <span class="dim"
+        >(rule <code>${view.boot.rule}</code>, plan <code>${view.plan.plan.mode}</code>)</span
+      >
+    </p>
+    ${copyBlock(renderScript(context, view), 'Boot script')}`
 
 const canUndo = ({ site }: CurrentContext, { machine }: MachineView): boolean =>
   site.fleet.findUndoable(machine.mac) !== null
@@ -70,8 +67,15 @@ function renderState(context: CurrentContext, view: MachineView, lastRun: Run | 
       ${renderBatchLink(context, view)}`
   const hasTrouble = view.view.state === 'needs-you' && view.machine.cycle.offers > 0
   return html`${renderSentence(view)} ${renderBatchLink(context, view)} ${renderEnd(context, view)}
-  ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
+  ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}${renderExpected(view.run, context.clock())}</div>`}
   ${hasTrouble && lastRun !== null && isBad(lastRun) ? renderReason(lastRun.reason, lastRun) : null}`
+}
+
+/** Where it takes so long that somebody leaves meanwhile. */
+function renderExpected({ eta_seconds: left, updated_at, stalled }: Run, clock: Clock): Content {
+  if (left === null || left < 60 || stalled) return null
+  const end = new Date(Date.parse(updated_at) + left * 1000).toISOString()
+  return html`<p class="small dim">Done about ${renderMinute(end, clock, true)}.</p>`
 }
 
 const renderBatchLink = (
@@ -89,11 +93,11 @@ const DRIFT = {
   title: 'Drifted',
   unknown: 'an unknown image',
   'other-image':
-    'Its disk holds {written}, flashed {time}; {assigned} is assigned. Flash the machine to write the assigned image.',
+    'The disk has {written}, flashed {time}. {assigned} is assigned. Flash the machine to change its disk.',
   'changed-image':
-    'Its disk holds {written} as it was {time}; the image has changed in the catalog since. A flash writes the new one.',
+    'The disk has {written} as it was {time}. The image has changed since. Flash the machine to update its disk.',
   'other-disk':
-    'The last flash, {time}, wrote {written} to {disk}, which is not the selected disk. What the selected disk holds is not known.',
+    'The last flash, {time}, wrote {written} to {disk}. That is not the selected disk. The content of the selected disk is unknown.',
 } as const
 
 function renderDrift(context: CurrentContext, { drift, image, machine }: MachineView): Content {
@@ -168,7 +172,9 @@ const renderRunLink = (run: Run): Html =>
     : html`<a href="${runPath(run)}">Show the run</a>`
 
 function renderButtons(view: MachineView, here: string): Content {
-  const actions = listActions(view)
+  // A machine that is done has nothing to do: what flashes it again is in the fold below.
+  const isDone = view.view.state === 'done'
+  const actions = listActions(view).filter(({ action }) => !isDone || action !== 'flash')
   return actions.length === 0
     ? null
     : html`<div class="row">

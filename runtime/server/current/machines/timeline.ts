@@ -26,19 +26,30 @@ import { batchPath } from '#server/current/view/batch-view.ts'
 
 export const timelinePath = (mac: Mac): string => `${machinePath(mac)}/timeline`
 
-/** Equal neighbours become one row, such as the contacts of a machine that boots every minute. */
-export const renderTimeline = (
+/** Equal neighbours become one row; rows after the first `most` are folded. */
+export function renderTimeline(
   events: readonly JournalEvent[],
   clock: Clock,
   words: EventWords,
-): Html =>
-  events.length === 0
-    ? html`<p class="dim">Nothing of this kind yet.</p>`
-    : html`<ol class="rows timeline" aria-label="What happened, newest first">
-        ${foldRepeated(events).map(({ newest, oldest, count }) =>
-          renderRow(newest, clock, words, count === 1 ? null : { count, since: oldest.ts }),
-        )}
-      </ol>`
+  most = Infinity,
+): Html {
+  if (events.length === 0) return html`<p class="dim">Nothing of this kind yet.</p>`
+  const rows = foldRepeated(events).map(({ newest, oldest, count }) =>
+    renderRow(newest, clock, words, count === 1 ? null : { count, since: oldest.ts }),
+  )
+  return rows.length <= most
+    ? renderRows(rows)
+    : html`${renderRows(rows.slice(0, most))}
+        <details id="earlier">
+          <summary>${rows.length - most} more</summary>
+          ${renderRows(rows.slice(most))}
+        </details>`
+}
+
+const renderRows = (rows: readonly Html[]): Html =>
+  html`<ol class="rows timeline" aria-label="What happened, newest first">
+    ${rows}
+  </ol>`
 
 interface Repeated {
   readonly newest: JournalEvent

@@ -67,6 +67,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByText(macOf(1)).first().waitFor()
     await page.goto(MACHINE)
     // The machine keeps what it was armed with, and says that the channel went on.
+    await page.locator('#intent-title').click()
     await page.getByText('The channel stable pointed to it when').waitFor()
     const chosen = page.locator('input[name=bty_image_ref]:checked')
     assert.match(await chosen.inputValue(), /^stable@[0-9a-f]{64}$/)

@@ -30,7 +30,7 @@ test.before(async () => {
   await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
   await page.getByRole('radio', { name: /^Samsung SSD 980/ }).check()
   await page.getByRole('radio', { name: /^Boot its disk/ }).check()
-  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('button', { name: 'Save' }).last().click()
   await page.getByText('Saved').first().waitFor()
 })
 

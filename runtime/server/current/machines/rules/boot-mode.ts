@@ -16,7 +16,7 @@ interface ModeRow {
   readonly does: 'boot-disk' | 'flash' | 'list-disks' | 'open-wizard'
   /** Whether each network boot does it anew; else the machine boots its disk once it is done. */
   readonly repeats: boolean
-  /** Its position among the cards of a page: those that flash, those that leave the disk alone, the wizard. */
+  /** Its position among the cards of a page: first those that most machines need. */
   readonly card: number
   readonly title: string
   readonly text: string
@@ -34,14 +34,14 @@ export const MODES: Readonly<Record<BootMode, ModeRow>> = {
   'flasher-flash-always': {
     does: 'flash',
     repeats: true,
-    card: 2,
+    card: 3,
     title: 'Flash always',
     text: 'Erases and flashes at every network boot.',
   },
   'ipxe-exit': {
     does: 'boot-disk',
     repeats: true,
-    card: 3,
+    card: 2,
     title: 'Boot its disk',
     text: 'The server leaves the machine alone.',
   },
@@ -161,7 +161,7 @@ export const RULES = {
   flashed: disk('done', {
     reason: 'It was flashed once, as configured.',
     is: 'Flashed.',
-    next: 'From now on it boots its disk. Choose Flash again to repeat.',
+    next: 'It boots its own disk.',
     will: 'Boot its disk',
   }),
   'disk-allowed': disk('ready', {
@@ -197,7 +197,7 @@ export const RULES = {
     next: 'Its next network boot opens the wizard. Flash it again, or boot the disk anyway if you know that it is intact.',
   }),
   'disk-after-flash': disk('done', {
-    reason: 'It was just flashed, and boot_disk_once_after_flash is on.',
+    reason: 'It was just flashed. It boots its disk once before the next flash.',
     is: 'Flashed.',
     next: 'Its next network boot starts its disk; the one after that flashes it again.',
     will: 'Boot its disk once, then flash again',
