@@ -94,7 +94,7 @@ test('a bound image is neither removed nor makes room; one that is free again do
   await until(() => isPinned('one'))
   const refused = await askCache(cache)('DELETE', '/catalog/entries/one')
   assert.is(refused.status, 409)
-  assert.match(await refused.text(), /machines are bound to one/)
+  assert.match(await refused.text(), /machines use one/)
 
   // It is the one that was not used for longest.
   await bring(cache, 'two', src(2))

@@ -239,9 +239,9 @@ test('a state.db that is older than the counter beside it, or has none', async (
     assert.match(await server.script(), 'older state of the server was restored')
     const { events } = await server.json('/events?kind=system.state.disarmed&limit=1')
     assert.equal(events[0].details.disarmed, [{ mac: MAC, name: 'rack-1' }])
-    assert.match(events[0].summary, /changes\.json .*Flash again: rack-1/)
+    assert.match(events[0].summary, /changes\.json .*when you are ready: rack-1/)
     const dashboard = await (await server.ask('/ui/dashboard')).text()
-    assert.match(dashboard, 'Flash again: rack-1')
+    assert.match(dashboard, 'when you are ready: rack-1')
     await server.json(`/machines/${MAC}/flash`, 'POST', {})
   }
   assert.match(await readFile(home.at('state/changes.json'), 'utf8'), /"count":\d+/)

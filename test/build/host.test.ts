@@ -125,7 +125,7 @@ test('a manifest of mkosi becomes a sorted list; anything else is refused', () =
     { name: 'a', version: '1', architecture: 'all' },
     { name: 'b', version: '1', architecture: 'all' },
   ])
-  assert.throws(() => parseManifest('[]'), /no manifest of mkosi/)
+  assert.throws(() => parseManifest('[]'), /not a manifest of mkosi/)
 })
 const stanza = (name: string, status: string) =>
   `Package: ${name}\nStatus: ${status}\nArchitecture: amd64\nVersion: 1:2-3\nDescription: words\n Package: no\n`

@@ -282,7 +282,7 @@ test('a leader is believed by its certificate alone: its authority, and the name
     await other.standsBy()
     await refuse(
       other,
-      `https://127.0.0.1:${wire().port}: the certificate was issued by an unknown authority. FLASHER_CA_FILE names`,
+      `https://127.0.0.1:${wire().port}: the certificate was issued by an unknown authority. Set FLASHER_CA_FILE`,
     )
   }
   const setUrl = (host: string) =>

@@ -51,7 +51,7 @@ run(
     const [post = ''] = boot.posts
     assert.match(
       post,
-      `/pxe/${NETBOOT_MAC}/status {"status":"failed","reason":"boot system: no success`,
+      `/pxe/${NETBOOT_MAC}/status {"status":"failed","reason":"boot system: gave up after`,
     )
   },
 )

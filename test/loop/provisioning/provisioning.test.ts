@@ -213,7 +213,7 @@ flows('refuses a largest volume that cannot be mounted', async () => {
   await using disk = await createFlashedDisk([{ megabytes: 16, mkfs: EXT4 }, { megabytes: 32 }])
   await fixture.installCijoe('exit 0')
   const fault = await catchFault(fixture.provisioner.apply(fixture.cijoe, disk.device))
-  assert.match(fault.message, `${disk.part(2)} (no file system, 33.6 MB): nothing in it`)
+  assert.match(fault.message, `${disk.part(2)} (no file system, 33.6 MB): unknown contents`)
   await fixture.assertLeftAsFound(disk)
 })
 

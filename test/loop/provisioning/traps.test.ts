@@ -182,7 +182,7 @@ traps('lists what was looked at when nothing has it', async () => {
   assert.is(code, 'provision-failed')
   assert.match(message, `no cloud-init (/etc/cloud) on ${disk.device}; looked at:`)
   assert.match(message, `\n  ${disk.part(1)} (ext4, 16.8 MB): not in it`)
-  assert.match(message, `\n  ${disk.part(2)} (no file system, 8.39 MB): nothing in it`)
+  assert.match(message, `\n  ${disk.part(2)} (no file system, 8.39 MB): unknown contents`)
   assert.match(message, `\n  ${disk.part(3)} (swap, 8.39 MB): swap space`)
   assert.match(
     message,

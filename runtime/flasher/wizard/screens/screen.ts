@@ -395,7 +395,7 @@ function listChosen(state: WizardState): readonly string[] {
       ? skips
         ? 'skipped, as this machine has images; [b] opens it'
         : 'none, only images of this machine'
-      : `${source}${skips ? ' (given, so step 1 is skipped)' : ''}`
+      : `${source}${skips ? ' (given: step 1 is skipped)' : ''}`
   return [labelled('catalog', catalog), ...chosen, ...disk]
 }
 

@@ -224,7 +224,7 @@ test('bytes after the end of an answer hurt nobody', async () => {
 test('without ranges or a version it cannot go on, and says so', async () => {
   for (const [behaviour, words] of [
     [{ ranges: false }, /cannot resume \(the server sends no parts\) at byte \d+ of 1000003$/],
-    [{ etag: null }, /cannot go on \(the server sends no version of the file\) at byte \d+ of/],
+    [{ etag: null }, /cannot resume \(the server sends no version of the file\) at byte \d+ of/],
   ] as const) {
     const { fault, seen } = await broken(
       behave((n) => (n < 1000 ? { ...behaviour, cutAfter: 300_000 } : behaviour)),

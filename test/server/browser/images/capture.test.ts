@@ -193,7 +193,7 @@ test('machines are captured together, each into an image of its own', async () =
   await page.getByText('must contain {name} or {mac}').waitFor()
   assert.is(await question.getByLabel('New images').inputValue(), 'web.img.zst')
   await ask('{name}.img.zst')
-  await page.getByText(/Capture 1 machine \(1 skipped: another machine would give/).waitFor()
+  await page.getByText(/Capture 1 machine \(1 skipped: another machine would use/).waitFor()
   assert.equal(await listViolations(page), [], 'same-name')
   await question.getByText('Cancel').click()
   await chooseAction(page, 'Capture…')

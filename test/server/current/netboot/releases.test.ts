@@ -128,7 +128,7 @@ test('the forms of the page lead back to it, also with bad news', async () => {
   const said = async (answer: Response) =>
     await (await ask(answer.headers.get('location') ?? '')).text()
   assert.match(wrong.headers.get('location') ?? '', /^\/ui\/netboot\?error=[^&]+&notice=[\w-]{12}$/)
-  assert.match(await said(wrong), /^Release: That is no tag/)
+  assert.match(await said(wrong), /^Release: That is not a tag/)
   const none = await post('/ui/netboot/use-set', { arch: 'x86_64', version: '9' })
   assert.match(await said(none), /^version 9/)
   const used = await post('/ui/netboot/use-set', { arch: 'x86_64', version: '1.2.3' })
