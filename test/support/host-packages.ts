@@ -76,6 +76,7 @@ const NEEDED_FOR_VM: Readonly<Record<string, string>> = {
   'apt-utils': 'the apt repository of a release',
   efibootmgr: 'boot entries of UEFI firmware',
   gnupg: 'the apt repository of a release: its signature',
+  'grub-efi-amd64-signed': 'what a boot loader that Microsoft has signed starts',
   'openssh-client': 'SSH into the live system',
   podman: 'the container images',
   'qemu-efi-aarch64': 'UEFI firmware of arm64 machines',
