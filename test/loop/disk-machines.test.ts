@@ -196,7 +196,7 @@ async function flashCounterfeit(
   const order = { image, format: null, targets, options: { ...WHOLE_DISK, ...options } }
   const [outcome] = await createFlasher({ env: process.env }).flash(order, { signal, onEvent() {} })
   assert.ok(outcome?.kind === 'failed' && outcome.code === 'verify-failed', JSON.stringify(outcome))
-  assert.match(outcome.reason, /does not hold what was written/)
+  assert.match(outcome.reason, /does not return what was written/)
   assert.match(outcome.hint ?? '', /smaller than it claims/)
 }
 

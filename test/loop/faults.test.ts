@@ -118,7 +118,7 @@ for (const [name, script] of [
       const image = makeNoise(SIZE * MIB)
       const fault = await flashFault(disk, { source: sourceOf(image) })
       assert.is(fault.code, 'verify-failed')
-      assert.match(fault.message, `${disk.device} does not hold what was written`)
+      assert.match(fault.message, `${disk.device} does not return what was written`)
       const [, from, to] = / between byte (\d+) and (\d+)$/.exec(fault.message) ?? []
       assert.ok(Number(from) <= at && at < Number(to), fault.message)
     })

@@ -117,7 +117,7 @@ for (const [name, place] of [
       assert.is(code, 1)
       const expected = [NOISE.length, NOISE.length].map(String).toSpliced(place, 0, 'verify-failed')
       assert.equal(resultsOf(stdout), expected)
-      assert.match(stderr, `${liar.device} does not hold what was written`)
+      assert.match(stderr, `${liar.device} does not return what was written`)
       for (const { device } of [one, other]) {
         assertSame((await readDisk(device)).subarray(0, NOISE.length), NOISE)
       }

@@ -97,7 +97,7 @@ for (const look of LOOKS) {
     )
     await terminal.press('b', 'Enter')
     const again = await terminal.waitFor(new RegExp(`${target.device} [^]*> Disk:`))
-    assert.ok(again.some((line) => line.startsWith('image:      debian-13')))
+    assert.ok(again.some((line) => line.startsWith('Image:     debian-13')))
     await check(terminal, 'Disk', look)
     await terminal.press('q', 'Enter')
     await terminal.waitFor(`${EXITED}0`)
@@ -266,7 +266,9 @@ test('a server that is not used is named, with the reason', async () => {
   const named = /^flasher \S+ {2}http:\/\/127\.0\.0\.1:2 /m
   await using alone = await fixture.open({ argv, columns: 200 })
   await alone.waitFor(named)
-  await alone.waitFor(/^The server http:\/\/127\.0\.0\.1:2 is not used.*: .*MAC.*flasher\.mac=/m)
+  await alone.waitFor(
+    /^The server http:\/\/127\.0\.0\.1:2 is not used, because.*MAC.*flasher\.mac=/m,
+  )
   // Another console of this machine follows it.
   const env = { FLASHER_LIVE_MAC: '52:54:00:00:00:01', FLASHER_LIVE_SERVER: 'http://127.0.0.1:2' }
   await using beside = await fixture.open({ argv, env, columns: 200 })
@@ -435,7 +437,7 @@ for (const [name, options] of SCREENS) {
     const asked = (await confirmAll(terminal, disks)).join('\n')
     assert.match(asked, /Everything on these 2 disks will be lost:/)
     for (const disk of disks) assert.match(asked, new RegExp(`^ +${disk}: .*33\\.6 MB`, 'm'))
-    assert.match(asked, /^disk: +2: \/dev\/loop\d+, \/dev\/loop\d+$/m)
+    assert.match(asked, /^Disk: +2: \/dev\/loop\d+, \/dev\/loop\d+$/m)
     await terminal.press('y')
     const done = (await terminal.waitFor('? What next?')).join('\n')
     for (const disk of disks) {

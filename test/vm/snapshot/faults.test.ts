@@ -93,7 +93,7 @@ const FAILING: readonly StoryRow[] = [
     title: 'a counterfeit disk that keeps nothing is found out',
     disks: [{ ...USB, is: 'counterfeit' }],
     result: 'failed',
-    reason: /does not hold what was written/,
+    reason: /does not return what was written/,
     content: ['used'],
   },
   {
