@@ -73,7 +73,7 @@ test('from a fresh install to everything ready, by the buttons alone', async () 
 
   await page.locator('#readiness').getByRole('link', { name: 'Install a live system' }).click()
   const { files, sums } = makeLiveSystem('1.4.0')
-  await page.getByText('Offline').click()
+  await page.locator('summary', { hasText: 'Offline' }).click()
   await page.getByLabel('Kernel, initrd and squashfs').setInputFiles([...files, sums])
   await page.getByRole('button', { name: 'Upload' }).click()
   await page.getByText('4 files were uploaded').waitFor()
@@ -227,6 +227,7 @@ test('a wrong file of a live system is refused by its checksum, and what is miss
   const [kernel, ...others] = files
   await page.goto('/ui/netboot')
   const upload = async (...chosen: readonly (typeof sums)[]) => {
+    await page.locator('summary', { hasText: 'Offline' }).click()
     await page.getByLabel('Kernel, initrd and squashfs').setInputFiles(chosen)
     await page.getByRole('button', { name: 'Upload' }).click()
   }
