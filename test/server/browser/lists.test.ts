@@ -162,8 +162,8 @@ test('what is open looks so: section, quick filter and saved search', () =>
     assert.equal(await weigh('.views [aria-current]'), ['600'])
     assert.not((await weigh('.views :not([aria-current]):not(.count)')).includes('600'))
     await page.goto('/ui/machines?q=state:failed')
-    assert.equal(await weigh('.menu li a[aria-current]'), ['600'])
-    assert.equal(await weigh('.menu li a:not([aria-current])'), ['400'])
+    assert.equal(await weigh('.tools .menu li a[aria-current]'), ['600'])
+    assert.equal(await weigh('.tools .menu li a:not([aria-current])'), ['400'])
   }))
 
 test('a term that is not understood is named, with what may be meant', () =>

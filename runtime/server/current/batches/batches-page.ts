@@ -66,7 +66,7 @@ async function showAll(context: CurrentContext): Promise<Answer> {
         batches.length === 0
           ? emptyState(
               'No batches',
-              'An action on several machines is listed here, with how far each of them is.',
+              'Actions on several machines are listed here, with the progress of each machine.',
               html`<a class="button" href="/ui/machines">Select machines</a>`,
             )
           : renderTable({
@@ -94,6 +94,7 @@ const renderBatch = (view: BatchView, context: CurrentContext): Html => {
     <td class="state">${renderBatchState(view)}</td>
     <th scope="row">
       <a href="${batchPath(id)}"><bdi>${nameOfBatch(view.batch)}</bdi></a>
+      <div class="small dim">by ${nameActor(by.actor)}</div>
     </th>
     <td data-label="Machines">
       ${renderShares(view)}
@@ -101,7 +102,7 @@ const renderBatch = (view: BatchView, context: CurrentContext): Html => {
     </td>
     <td class="time" data-label="Ordered">
       ${renderTime(by.at, clock)}
-      <div class="small dim">${renderMinute(by.at, clock)}<br />by ${nameActor(by.actor)}</div>
+      <div class="small dim">${renderMinute(by.at, clock)}</div>
     </td>
   </tr>`
 }
@@ -173,8 +174,8 @@ async function show(context: CurrentContext): Promise<Answer> {
 }
 
 const ACTED = {
-  retry: { one: '{count} machine armed again.', other: '{count} machines armed again.' },
-  disarm: { one: '{count} machine disarmed.', other: '{count} machines disarmed.' },
+  retry: { one: 'Armed {count} machine again.', other: 'Armed {count} machines again.' },
+  disarm: { one: 'Disarmed {count} machine.', other: 'Disarmed {count} machines.' },
   undo: {
     one: 'Undone: {count} machine restored.',
     other: 'Undone: {count} machines restored.',
@@ -184,8 +185,8 @@ const ACTED = {
     one: 'Undone: {count} machine restored and disarmed.',
     other: 'Undone: {count} machines restored and disarmed.',
   },
-  pause: { one: 'Paused: {count} machine waits.', other: 'Paused: {count} machines wait.' },
-  resume: { one: 'Resumed: {count} machine.', other: 'Resumed: {count} machines.' },
+  pause: { one: 'Paused {count} machine.', other: 'Paused {count} machines.' },
+  resume: { one: 'Resumed {count} machine.', other: 'Resumed {count} machines.' },
 } as const
 
 function renderActed(query: URLSearchParams, members: readonly MemberView[]): Content {
@@ -342,7 +343,7 @@ const QUESTIONS = {
     button: 'Retry failed',
   },
   resume: {
-    title: { one: 'Resume with {count} machine?', other: 'Resume with {count} machines?' },
+    title: { one: 'Resume {count} machine?', other: 'Resume {count} machines?' },
     button: 'Resume',
   },
   /** `{strong}` to `{end}` is emphasized. */

@@ -97,7 +97,7 @@ function renderSetup(
     title: `Setup: ${ready.length} of ${rows.length - hidden.length} done`,
     id: 'readiness',
     aside: renderDismiss(context, open),
-    body: html`${renderList(isFolded ? open : [...open, ...ready], open[0] ?? null)}
+    body: html`${renderList(isFolded ? open : [...open, ...ready], open.find(({ state }) => state !== 'optional') ?? null)}
     ${isFolded ? renderFolded(ready) : null} ${again}`,
   })
 }
@@ -264,8 +264,8 @@ const renderTrendBar = (at: number, y: number, height: number, tone: 'failed' | 
 /** Per list; its link leads to the rest. */
 const MAX_ROWS = 8
 /** Short, so that what runs is in sight as well. */
-const MAX_WAITING = 4
-const MAX_BATCHES = 3
+const MAX_WAITING = 3
+const MAX_BATCHES = 2
 
 export const DASHBOARD_PAGES = [pageAt(PATH, 'read', show, { reach: 'list' }), ...SETUP_POSTS]
 
@@ -279,7 +279,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const [waiting, running] = [find(NEEDS_ATTENTION, 'state'), find('state:running', '-seen')]
   const groups = [...Map.groupBy(waiting, keyOfTrouble).values()]
   const [events, flashed, readiness] = await Promise.all([
-    site.journal.list({ limit: MAX_ROWS, folded: true }),
+    site.journal.list({ limit: MAX_ROWS, folded: true, withoutRoutine: true }),
     site.journal.list({ kind: 'machine.flashed', limit: 1 }),
     services.netboot.readiness(),
   ])
@@ -313,9 +313,8 @@ async function show(context: CurrentContext): Promise<Answer> {
               waiting.length === 0
                 ? renderCalm(machines.length)
                 : html`<ul class="rows">
-                      ${groups.slice(0, MAX_WAITING).map((group) => renderWaiting(context, group))}
-                    </ul>
-                    ${renderRest(groups.slice(MAX_WAITING).flat().length)}`,
+                    ${groups.slice(0, MAX_WAITING).map((group) => renderWaiting(context, group))}
+                  </ul>`,
           })}
           ${renderBatches(services.keeper.listOpen())}
           ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running) })}
@@ -336,15 +335,6 @@ async function show(context: CurrentContext): Promise<Answer> {
 
 const WAITING_PATH = `/ui/machines?q=${NEEDS_ATTENTION}`
 
-const renderRest = (count: number): Html | null =>
-  count <= 0
-    ? null
-    : html`<p class="small">
-        <a href="${WAITING_PATH}"
-          >${fillCount({ one: 'and {count} more', other: 'and {count} more' }, count)}</a
-        >
-      </p>`
-
 const renderBatches = (open: readonly BatchView[]): Html | null =>
   open.length === 0
     ? null
@@ -364,9 +354,9 @@ const MAX_NAMED = 4
 
 /** `group`: machines with the same trouble. */
 function renderWaiting(context: CurrentContext, group: readonly MachineView[]): Content {
-  const [first, ...others] = group
+  const [first] = group
   if (first === undefined) return null
-  const { machine, view, image } = first
+  const { view, image } = first
   const more = group.length - MAX_NAMED
   const seen = group.map((each) => each.machine.last_seen_at ?? '').toSorted()
   return html`<li>
@@ -382,20 +372,22 @@ function renderWaiting(context: CurrentContext, group: readonly MachineView[]): 
       ></span
     >
     <span class="when">${renderTime(seen.at(-1) || null, context.clock(), 'never seen')}</span>
-    ${
-      others.length === 0
-        ? html`<a class="button" href="${machinePath(machine.mac)}#intent"
-            >${isUnassigned(machine) ? 'Configure' : 'Open'}</a
-          >`
-        : html`<a class="button" href="${address('/ui/machines', { q: searchOf(first) })}"
-            >Show all ${group.length}</a
-          >`
-    }
+    ${renderWay(group)}
   </li>`
 }
 
 const renderLink = ({ machine }: MachineView): Html =>
   html`<a href="${machinePath(machine.mac)}"><bdi>${nameOf(machine)}</bdi></a>`
+
+/** What one machine needs otherwise is on its page, to which its name leads. */
+function renderWay([first, ...others]: readonly MachineView[]): Content {
+  if (first === undefined || (others.length === 0 && !isUnassigned(first.machine))) return null
+  const [href, words] =
+    others.length === 0
+      ? [`${machinePath(first.machine.mac)}#intent`, 'Configure']
+      : [address('/ui/machines', { q: searchOf(first) }), `Show all ${others.length + 1}`]
+  return html`<a class="button" href="${href}">${words}</a>`
+}
 
 /** Finds the machines of a group, perhaps with others. */
 function searchOf({ machine, view, image }: MachineView): string {

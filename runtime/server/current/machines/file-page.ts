@@ -34,7 +34,7 @@ const renderFileForm = (error: string | null, pasted = ''): Html =>
         ${'Download the machines as CSV, change their names, labels, racks and slots in a spreadsheet, and bring the file back here. You see a preview before anything changes.'}
       </p>
       <p>
-        ${'The first line names the columns: mac, and any of name, labels, rack and slot, in any order. Other columns are ignored. An empty cell takes the name, the labels, the rack or the slot away; what has no column stays. Several labels are separated with commas.'}
+        ${'The first line names the columns: mac, and any of name, labels, rack and slot. Other columns are ignored. An empty cell removes the value. A missing column changes nothing. Separate labels with commas.'}
       </p>
       <p><a class="button" href="/machines.csv">Download as CSV</a></p>
       <form method="post" action="${MACHINE_FILE_PATH}" enctype="multipart/form-data">
@@ -65,12 +65,12 @@ const MACHINE_FILE_COUNTS = {
   changed: { one: '1 line will change a machine', other: '{count} lines will change machines' },
   refused: { one: '1 line is refused', other: '{count} lines are refused' },
   twice: {
-    one: '1 line names a machine that stands twice in the file',
-    other: '{count} lines name machines that stand twice in the file',
+    one: '1 line names a machine that is in the file twice',
+    other: '{count} lines name machines that are in the file twice',
   },
   unknown: {
-    one: '1 line names a machine that is unknown here',
-    other: '{count} lines name machines that are unknown here',
+    one: '1 line names an unknown machine',
+    other: '{count} lines name unknown machines',
   },
   same: {
     one: '1 line changes nothing',
@@ -125,7 +125,7 @@ const renderIgnored = (names: readonly string[]): Content =>
   names.length === 0
     ? null
     : html`<p class="dim">
-        These columns are not read: ${names.slice(0, MAX_IGNORED).map(shownName).join(', ')}.
+        These columns are ignored: ${names.slice(0, MAX_IGNORED).map(shownName).join(', ')}.
       </p>`
 
 const shownName = (name: string): string => printable(name.trim().slice(0, 40))

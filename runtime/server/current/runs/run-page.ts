@@ -61,7 +61,7 @@ const DELTA_STATES = {
   compared: 'yes',
   'mostly-different': 'no, the disk held something else',
   'no-index': 'no, the image has no index',
-  untrusted: "no, the digest of the image's index is not known",
+  untrusted: 'no, the checksum of the image index is unknown',
 } as const
 
 function listWritten(run: Run): RunRows {
@@ -379,9 +379,9 @@ const SENTENCES = {
 } as const
 
 const HOWS = {
-  call: 'a call of its one-time address',
-  ssh: 'an SSH host key that was not there before',
-  network: 'an answer of its network card',
+  call: 'a call to its one-time address',
+  ssh: 'a new SSH host key',
+  network: 'a reply from its network card',
 } as const
 
 /** Nothing where nobody waits for the first boot. */
@@ -399,7 +399,7 @@ function renderProof(proof: Proof | null, clock: Clock): Content {
         [
           'One-time address',
           call === null
-            ? 'none: it was flashed without a first-boot template that has one'
+            ? 'none: its first-boot template has none, or it had no template'
             : 'in its first-boot configuration',
         ],
         ['Seen instead', reason],
@@ -431,7 +431,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       heading: html`Run of <a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
     }),
     trail: html`<a href="/ui/runs">Runs</a> / <a href="${machinePath(mac)}">${mac}</a>`,
-    actions: renderAgain(context, run, machine),
+    actions: other === null ? renderAgain(context, run, machine) : null,
     updates: address('/events/machines', { q: `mac:${mac}` }),
     body: html`<div class="stack" ${refreshOnNews('run', here, 1000)}>
       ${

@@ -72,7 +72,7 @@ test('a table goes out, comes back, is shown, applied, on record and undone', as
   const whole = await (await admin('/machines.csv')).text()
   const unchanged = await preview(admin, whole)
   assert.match(unchanged.text, /3 lines change nothing\./)
-  assert.match(unchanged.text, /not read: serial, image, disk, mode, state/)
+  assert.match(unchanged.text, /are ignored: serial, image, disk, mode, state/)
   assert.is(unchanged.digest, null)
 
   const file = [
@@ -133,7 +133,7 @@ test('whoever has a scope sees and changes only what is in it, and no label that
     anna,
     `mac,name,labels\n${INSIDE},hers,lab\n${OUTSIDE},hers,lab\n52:54:00:00:00:98,hers,lab`,
   )
-  assert.match(shown.text, /1 line will change a machine\. 2 lines name machines that are unknown/)
+  assert.match(shown.text, /1 line will change a machine\. 2 lines name unknown machines/)
   const stolen = await preview(anna, `mac,labels\n${INSIDE},other`)
   assert.match(stolen.text, /The label lab is the scope of people/)
   assert.is(stolen.digest, null)
@@ -165,7 +165,7 @@ test('too much is refused before it is read, and ten megabytes are bounded', asy
     (_, at) => `${ONE.slice(0, -5)}${at % 10}0:0${at % 10},x`,
   )
   const shown = await preview(admin, ['mac,name', ...many].join('\n'))
-  assert.match(shown.text, /500 lines name machines that stand twice/)
+  assert.match(shown.text, /500 lines name machines that are in the file twice/)
   assert.match(shown.text, /and 400 more/)
 })
 
