@@ -30,7 +30,7 @@ export function createOutgoing(
     // Every address that the name has must be allowed: any of them may be the one that answers.
     for (const { address } of found) {
       const why = refuseOutgoing({ address, port }, now)
-      if (why !== null) return refuse(`nothing is sent there: ${why}`)
+      if (why !== null) return refuse(why)
     }
     return accept(found.map(({ address }) => address))
   }

@@ -90,7 +90,11 @@ const ACTIONS: readonly PageLink[] = [
     title: 'Make a first-boot template',
     takes: ['POST', '/ui/first-boot'],
   },
-  { href: '/ui/account#tokens', title: 'Make an API token', takes: ['POST', '/ui/account/tokens'] },
+  {
+    href: '/ui/account#tokens',
+    title: 'Create an API token',
+    takes: ['POST', '/ui/account/tokens'],
+  },
   { href: '/ui/people/add', title: 'Add a person', takes: ['POST', '/ui/people'] },
   {
     href: '/ui/settings#ramboot',
@@ -174,9 +178,7 @@ function renderPassword(context: CurrentContext): Html {
   if (isOfProvider(context))
     return card({
       title: 'Password',
-      body: html`<p>
-        You log in with a provider, which alone knows your password: change it there.
-      </p>`,
+      body: html`<p>You log in with a provider. Change your password there.</p>`,
     })
   const origin = findOrigin(context)
   return card({
@@ -198,7 +200,7 @@ const findOrigin = ({ site, event, services }: CurrentContext): Origin | null =>
 const renderOrigin = (origin: Origin): Html =>
   html`<p>${describeOrigin(origin)}</p>
     <p class="small dim">
-      ${fillHtml('Once it is removed there, the password can be changed on this page and with {command}.', { command: html`<code>flasher-web password</code>` })}
+      ${fillHtml('Remove it there to change the password on this page or with {command}.', { command: html`<code>flasher-web password</code>` })}
     </p>`
 
 function describeOrigin(origin: Origin): Content {
@@ -211,10 +213,10 @@ function describeOrigin(origin: Origin): Content {
     )
   if (origin.by === 'file')
     return fillHtml(
-      'The password is set in {path}. Change it there; the server uses the new one when it reads its configuration again.',
+      'The password is set in {path}. Change it there and reload the configuration.',
       { path: html`<code>${origin.path}</code>` },
     )
-  return 'The password is set in the configuration. Change it there; the server uses the new one when it reads its configuration again.'
+  return 'The password is set in the configuration. Change it there and reload the configuration.'
 }
 
 function renderForm(context: CurrentContext): Html {
@@ -237,13 +239,12 @@ function renderForm(context: CurrentContext): Html {
     <input name="username" value="${nameOf(context)}" autocomplete="username" hidden />
     ${field('current', 'Current password', { autocomplete: 'current-password' })}
     ${field('password', 'New password', {
-      minLength: MIN_PASSWORD_LENGTH,
       maxLength: MAX_PASSWORD_LENGTH,
       hint: `At least ${MIN_PASSWORD_LENGTH} characters.`,
     })}
     ${field('repeated', 'Repeat new password')}
     <button class="primary">Change password</button>
-    <p class="hint">All other sessions are logged out; this one stays. API tokens stay valid.</p>
+    <p class="hint">Ends all other sessions. API tokens stay valid.</p>
   </form>`
 }
 

@@ -326,7 +326,10 @@ test('a name that changes after its check is not asked again, and is checked at 
   assert.equal(await sendHttp(post(url), given(find)), { failure: null, wanted: null })
   assert.is(receiver.received[0]?.headers['host'], `name.invalid:${receiver.port}`)
   const here = await sendHttp(post(url), given(find))
-  assert.match(here.failure ?? '', /^nothing is sent there: 127\.0\.0\.2 is this host/)
+  assert.match(
+    here.failure ?? '',
+    /^127\.0\.0\.2 is this server\. Allow it in Settings → Notifications$/,
+  )
   const mixed = await sendHttp(post(url), given(find))
   assert.match(mixed.failure ?? '', /169\.254\.169\.254 is a link-local address/)
   assert.match((await sendHttp(post(url), given(find))).failure ?? '', 'host name not found')

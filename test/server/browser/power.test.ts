@@ -60,6 +60,7 @@ async function setBmc(card: Locator, address: string, more: Readonly<Record<stri
   const form = card.locator('form', { has: card.page().getByLabel('Address') })
   if (!(await form.isVisible())) await card.getByText(/^(?:Set|Change) its BMC$/).click()
   const fields = { Address: address, User: BMC_USER.user, Password: BMC_USER.password, ...more }
+  if ('Shared outlet' in fields) await form.getByText('Advanced', { exact: true }).click()
   for (const [label, text] of Object.entries(fields)) {
     await form.getByLabel(label, { exact: true }).fill(text)
   }

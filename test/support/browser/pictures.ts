@@ -85,15 +85,7 @@ export const FLEET: readonly Picture[] = [
   { name: 'netboot', path: '/ui/netboot' },
   { name: 'backups', path: '/ui/backups' },
   { name: 'events', path: '/ui/events' },
-  {
-    name: 'settings',
-    path: '/ui/settings',
-    async prepare(page) {
-      const section = page.locator('summary').filter({ hasText: 'Flashing' }).first()
-      await section.click()
-      await section.evaluate((element) => element.scrollIntoView())
-    },
-  },
+  { name: 'settings', path: '/ui/settings' },
   {
     name: 'settings-dhcp',
     path: '/ui/dhcp',
@@ -119,8 +111,8 @@ async function addReceiver(page: Page): Promise<void> {
   await page.getByText('was delivered.').waitFor()
   await page.getByRole('link', { name: 'Add a rule' }).click()
   for (const name of ['Flash failed', 'Failed to boot']) await page.getByLabel(name).check()
-  await page.getByLabel('Only of machines that match').fill('label:rack-3')
-  await page.getByLabel('Only what this person').fill('anna')
+  await page.getByLabel('Only machines that match').fill('label:rack-3')
+  await page.getByLabel('Only actions of this person').fill('anna')
   await page.getByRole('button', { name: 'Save rule' }).click()
   await page.getByText('was saved').waitFor()
 }

@@ -303,11 +303,13 @@ export function refuseOutgoing(
   const plain = withoutTranslation(plainAddress(address))
   if (isNoHost(plain)) return `${plain} is not the address of a host`
   const isHere = isLoopback(plain) || own.map(plainAddress).includes(plain)
-  if (isHere && ownPorts.includes(port)) return `${plain} is this server itself`
+  if (isHere && ownPorts.includes(port)) return `${plain}:${port} is this server itself`
   if (isNamedBy(plain, networks)) return null
-  if (isHere) return `${plain} is this host (${ALLOW})`
-  if (isLinkLocal(plain)) return `${plain} is a link-local address (${ALLOW})`
-  return METADATA.has(plain) ? `${plain} is a metadata service (${ALLOW})` : null
+  if (isHere) return `${plain} is this server. ${ALLOW}`
+  if (isLinkLocal(plain)) return `${plain} is a link-local address. ${ALLOW}`
+  return METADATA.has(plain) ? `${plain} is a metadata service. ${ALLOW}` : null
 }
 
-const ALLOW = 'list it in [notify] networks to allow it'
+/** Pages link it to the setting. */
+export const LOCAL_SETTING = 'Settings → Notifications'
+const ALLOW = `Allow it in ${LOCAL_SETTING}`

@@ -53,8 +53,10 @@ type SettingProgram = 'flasher-web' | 'flasher-cache' | 'both'
 export interface Setting<T, Named extends ChoiceLabels = ChoiceLabels> {
   /** What pages call it, in English. */
   readonly title: string
-  /** The heading under which the settings page lists it. */
-  readonly topic: SettingTopic
+  /** The heading under which the settings page lists it; null: another page changes it. */
+  readonly topic: SettingTopic | null
+  /** The job under which the settings page shows it in front; null: behind "All settings". */
+  readonly front: SettingJob | null
   readonly program: SettingProgram
   /** One sentence for the reference. */
   readonly help: string
@@ -68,7 +70,7 @@ export interface Setting<T, Named extends ChoiceLabels = ChoiceLabels> {
   /** Changed in files alone: it decides who may log in, which program runs, or which folders are served (docs/decisions/0014). */
   readonly isKept: boolean
   /** The card of the settings page that saves it in the database (docs/decisions/0014), by its anchor. */
-  readonly card: string | null
+  readonly card: SettingJob | null
   readonly reload: 'live' | 'restart'
   readonly wants: string
   readonly field: Field
@@ -85,7 +87,8 @@ export interface Setting<T, Named extends ChoiceLabels = ChoiceLabels> {
 
 interface SettingOptions<T, Named extends ChoiceLabels> {
   readonly title: string
-  readonly topic: SettingTopic
+  readonly topic: SettingTopic | null
+  readonly front?: SettingJob
   readonly help: string
   readonly kind: Kind<T, Named>
   readonly fallback: NoInfer<T>
@@ -94,7 +97,8 @@ interface SettingOptions<T, Named extends ChoiceLabels> {
   /** A change is in effect from the next start on. */
   readonly restart?: true
   readonly kept?: true
-  readonly card?: string
+  /** It is in front there. */
+  readonly card?: SettingJob
 }
 
 /** `settingOf('flasher-web')({ title: 'Port', … })`. */
@@ -120,6 +124,7 @@ export const settingOf =
     return {
       title: options.title,
       topic: options.topic,
+      front: options.front ?? card,
       program,
       help: options.help,
       fallback: options.fallback,
@@ -207,6 +212,20 @@ function renderGiven(given: unknown): string {
   return safe.length > MAX_SHOWN ? `${safe.slice(0, MAX_SHOWN)}…` : safe
 }
 
+/** Why people come to the settings page, by anchor. */
+export const SETTING_JOBS = {
+  addresses: 'Addresses and time',
+  ramboot: 'Images',
+  'netboot-release': 'Network boot',
+  flashing: 'Flashing',
+  power: 'Power',
+  'backup-schedule': 'Backups',
+  access: 'Logging in',
+  notifications: 'Notifications',
+} as const
+
+export type SettingJob = keyof typeof SETTING_JOBS
+
 /** "Configuration page" of the specification names the groups. */
 export const SETTING_GROUPS = {
   identity: {
@@ -216,12 +235,12 @@ export const SETTING_GROUPS = {
   network: {
     title: 'Network',
     topics: {
-      listening: 'Where the server listens',
-      proxy: 'Behind a proxy or a name',
+      listening: 'Listening and HTTPS',
+      proxy: 'Proxies and host names',
       upstream: 'Images and releases',
       buckets: 'Images in buckets',
       flashing: 'Flashing',
-      power: 'Power of machines',
+      power: 'Power',
       notifications: 'Notifications',
       boot: 'Network boot and discovery',
       workflows: 'Workflows',
@@ -231,9 +250,9 @@ export const SETTING_GROUPS = {
     title: 'Storage',
     topics: {
       folders: 'Folders',
-      database: 'Database of several servers',
+      database: 'Several servers',
       backups: 'Backups',
-      retention: 'What is kept, and for how long',
+      retention: 'History',
       limits: 'Limits',
       cache: 'Image cache on this server',
     },
@@ -250,31 +269,30 @@ type SettingTopic = {
 
 /** What each section is about, for the reference, in the order of the table of the current line. */
 export const SECTIONS = {
-  admin: 'Who may use the pages. With neither key a password is made at the first start.',
+  admin: 'The administrator password. Without either key, the first start makes one.',
   people: 'People who log in with a name ([people.md](people.md)).',
   oidc: 'Logging in with an OpenID provider ([people.md](people.md#logging-in-with-a-provider)).',
-  server: 'Where the server listens, and whom it believes.',
-  paths: 'Where things lie.',
+  server: 'Where the server listens, and what it trusts.',
+  paths: 'Folders.',
   withcache: 'The cache service, which holds the images.',
   sources: 'Where else machines fetch images.',
-  s3: 'What opens the buckets of `s3://` images ([cache.md](cache.md#images-in-a-bucket)).',
+  s3: 'Access to the buckets of `s3://` images ([cache.md](cache.md#images-in-a-bucket)).',
   cache: 'Read by `flasher-cache`, from the same files.',
   boot: 'Which release of the live environment machines boot.',
   releases: 'Where releases are.',
   flash: 'How machines flash themselves.',
-  pxe: 'What machines are offered.',
+  pxe: 'Network boot and flashing.',
   power: 'How the server turns machines on and off ([power.md](power.md)).',
-  proof:
-    'Whether the server waits for the first boot of what was flashed ([first-boot.md](first-boot.md#has-it-booted)).',
+  proof: 'The first boot after a flash ([first-boot.md](first-boot.md#has-it-booted)).',
   notify: 'Notifications ([notifications.md](notifications.md)).',
-  netboot: 'What else network boot needs.',
-  database: 'What several servers share ([several-servers.md](several-servers.md)).',
+  netboot: 'More on network boot.',
+  database: 'What servers share ([several-servers.md](several-servers.md)).',
   backup: 'Backups; the settings page saves the first three.',
   retention: 'What is kept, and for how long.',
   tuning: 'Limits.',
-  display: 'How pages show things.',
-  metrics: 'For monitoring.',
-  log: 'What is said on standard error.',
+  display: 'Times on pages.',
+  metrics: 'Monitoring.',
+  log: 'What is logged on standard error.',
   /** The earlier line alone has it. */
   workflow: 'The runs of `cijoe-online`.',
 } as const

@@ -11,7 +11,7 @@ const ofCache = settingOf('flasher-cache')
 export const ADMIN_SETTINGS = {
   password: both({
     title: 'Administrator password',
-    topic: 'login',
+    topic: null,
     help: 'The administrator password in plain text. Leave empty to use the one set on the account page or with `flasher-web password`.',
     kind: kinds.secretText,
     fallback: '',
@@ -19,8 +19,8 @@ export const ADMIN_SETTINGS = {
   }),
   password_hash: both({
     title: 'Hash of the administrator password',
-    topic: 'login',
-    help: 'A hash of the password, instead of the password itself: `$argon2id$…` or `$scrypt$…`.',
+    topic: null,
+    help: 'A hash instead of the password: `$argon2id$…` or `$scrypt$…`.',
     kind: kinds.passwordHash,
     fallback: '',
     kept: true,
@@ -30,7 +30,7 @@ export const ADMIN_SETTINGS = {
 export const STATE_DIR = both({
   title: 'State folder',
   topic: 'folders',
-  help: 'Where the server keeps its database, its keys, and everything without a folder of its own.',
+  help: 'The database, the keys, and everything without a folder of its own.',
   kind: path('/var/lib/flasher'),
   fallback: '',
   restart: true,
@@ -39,9 +39,9 @@ export const STATE_DIR = both({
 })
 
 export const SESSION_SECRET = both({
-  title: 'Key for sessions',
+  title: 'Session key',
   topic: 'login',
-  help: 'Signs sessions, instead of the key in `<paths.state_dir>/session-secret`.',
+  help: 'Signs sessions instead of the key in `<paths.state_dir>/session-secret`.',
   kind: kinds.secretText,
   fallback: '',
   restart: true,
@@ -51,7 +51,8 @@ export const SESSION_SECRET = both({
 export const PUBLIC_URL = both({
   title: 'Public address',
   topic: 'proxy',
-  help: 'The address of this server in boot scripts, instead of the `Host` header of the request. With a path, boot files are below it; pages are not.',
+  front: 'addresses',
+  help: 'Where machines reach this server. Leave empty to use the address of their request. With a path, boot files are below it; pages are not.',
   kind: baseUrl('https://flash.example.org'),
   fallback: '',
 })
@@ -61,42 +62,42 @@ export const S3_SETTINGS = {
   endpoint: both({
     title: 'Address of the S3 service',
     topic: 'buckets',
-    help: 'The service that holds the buckets of `s3://` images; empty: `AWS_ENDPOINT_URL_S3`, else AWS itself.',
+    help: 'The S3 service of `s3://` images. Leave empty to use `AWS_ENDPOINT_URL_S3`, or AWS.',
     kind: baseUrl('https://s3.example.org'),
     fallback: '',
   }),
   region: both({
     title: 'Region of the buckets',
     topic: 'buckets',
-    help: 'The region of the buckets; empty: `AWS_REGION`, else `us-east-1`.',
+    help: 'The region of the buckets. Leave empty to use `AWS_REGION`, or `us-east-1`.',
     kind: kinds.region,
     fallback: '',
   }),
   access_key: both({
     title: 'Access key',
     topic: 'buckets',
-    help: 'The access key that may read the images; empty: `AWS_ACCESS_KEY_ID`, else buckets are read anonymously.',
+    help: 'The key that may read the images. Leave empty to use `AWS_ACCESS_KEY_ID`, or anonymous access.',
     kind: kinds.secretText,
     fallback: '',
   }),
   secret_key: both({
     title: 'Secret key',
     topic: 'buckets',
-    help: 'The secret key of that access key.',
+    help: 'The secret of the access key.',
     kind: kinds.secretText,
     fallback: '',
   }),
   secret_key_file: both({
     title: 'File with the secret key',
     topic: 'buckets',
-    help: 'The file whose first line is the secret key, instead of `s3.secret_key`.',
+    help: 'A file with the secret key on its first line, instead of `s3.secret_key`.',
     kind: path('/etc/flasher/s3-secret-key'),
     fallback: '',
   }),
   lifetime: ofServer({
     title: 'Lifetime of signed addresses',
     topic: 'buckets',
-    help: 'How long an address is valid with which a machine reads an image from a bucket; a machine that takes longer gets a new one.',
+    help: 'How long a signed address for an image is valid. Slower machines get a new one.',
     kind: kinds.signedSpan,
     fallback: 21_600,
   }),
@@ -106,14 +107,14 @@ export const SOURCE_SETTINGS = {
   caches: ofServer({
     title: 'Caches near the machines',
     topic: 'upstream',
-    help: 'Further caches with the same images, one a line, each with the networks and labels of the machines that it serves, separated by `;` (none: all machines). Machines ask them first, and the cache service last.',
+    help: 'Caches near the machines with the same images, one a line. Machines ask them first. Add the networks and labels that a cache serves, separated by `;`. Without any, it serves all machines.',
     kind: siteCaches,
     fallback: [],
   }),
   origins: ofServer({
     title: 'Registries and buckets as sources',
     topic: 'upstream',
-    help: 'Whether machines may read an image from the registry or bucket that it comes from, after the caches near them and before the cache service: from a registry that answers everybody, and from a bucket by signed addresses.',
+    help: 'Machines may read an image from its registry or bucket, after the caches near them and before the cache service. The registry must allow anonymous access. Buckets use signed addresses.',
     kind: toggle,
     fallback: false,
   }),
@@ -124,7 +125,7 @@ export const CACHE_SETTINGS = {
   host: ofCache({
     title: 'Listen address of the cache',
     topic: 'cache',
-    help: 'The address on which `flasher-cache` listens.',
+    help: 'The address that `flasher-cache` listens on.',
     kind: kinds.host,
     fallback: '0.0.0.0',
     restart: true,
@@ -132,7 +133,7 @@ export const CACHE_SETTINGS = {
   port: ofCache({
     title: 'Port of the cache',
     topic: 'cache',
-    help: 'The port on which `flasher-cache` listens.',
+    help: 'The port that `flasher-cache` listens on.',
     kind: kinds.port,
     fallback: 8081,
     restart: true,
@@ -149,21 +150,21 @@ export const CACHE_SETTINGS = {
   max_bytes: ofCache({
     title: 'Space for images',
     topic: 'cache',
-    help: 'How much `flasher-cache` may keep before it removes the least recently used images; 0: as much as fits on the disk.',
+    help: '`flasher-cache` removes the least recently used images to stay below this size. 0: the whole disk.',
     kind: kinds.bytesOr({ 0: 'As much as fits on the disk' }),
     fallback: 0,
   }),
   upstream_check_interval: ofCache({
-    title: 'Interval at which sources are looked at again',
+    title: 'Check the sources of images every',
     topic: 'cache',
-    help: 'How often `flasher-cache` looks whether the sources of its images moved on; it says so, and downloads nothing.',
+    help: 'How often `flasher-cache` checks the sources of its images for changes. It reports them and downloads nothing.',
     kind: kinds.longDuration,
     fallback: Infinity,
   }),
   token: ofCache({
     title: 'Token of the cache',
     topic: 'cache',
-    help: 'A bearer token with which programs may change the images of `flasher-cache`, beside the one that it generates.',
+    help: 'A bearer token that may change the images of `flasher-cache`, besides the generated one.',
     kind: kinds.secretText,
     fallback: '',
   }),
@@ -175,7 +176,7 @@ export const REACH_SETTINGS = {
   allowed_hosts: ofServer({
     title: 'Allowed host names',
     topic: 'proxy',
-    help: 'The host names and addresses under which the server answers; empty: any valid one.',
+    help: 'The host names and addresses that the server answers to. Leave empty to allow all.',
     kind: kinds.hosts,
     fallback: [],
   }),
@@ -189,7 +190,7 @@ export const REACH_SETTINGS = {
   keep_alive_seconds: ofServer({
     title: 'Idle connections (seconds)',
     topic: 'proxy',
-    help: 'How long an idle connection stays open. Proxies and load balancers must close theirs first: set more than their idle timeout, often 60 seconds, for some load balancers 600 or more.',
+    help: 'How long an idle connection stays open. Set more than the idle timeout of your proxy or load balancer: often 60 seconds, sometimes 600 or more.',
     kind: wholeNumber(5, 86_400),
     fallback: 75,
     restart: true,
@@ -197,7 +198,8 @@ export const REACH_SETTINGS = {
   tls_cert: ofServer({
     title: 'HTTPS certificate',
     topic: 'listening',
-    help: 'A PEM certificate with its chain; with it, the server uses HTTPS.',
+    front: 'addresses',
+    help: 'A PEM certificate with its chain. It turns on HTTPS.',
     kind: path('/etc/flasher/tls.crt'),
     fallback: '',
     restart: true,
@@ -205,7 +207,8 @@ export const REACH_SETTINGS = {
   tls_key: ofServer({
     title: 'HTTPS key',
     topic: 'listening',
-    help: 'The PEM key of that certificate.',
+    front: 'addresses',
+    help: 'The PEM key of the certificate.',
     kind: path('/etc/flasher/tls.key'),
     fallback: '',
     restart: true,
@@ -217,7 +220,7 @@ export const RELEASE_SETTINGS = {
     release_repo: ofServer({
       title: 'Release repository',
       topic: 'upstream',
-      help: 'The repository, `owner/name`, from which live systems are fetched.',
+      help: 'The repository of the live systems, `owner/name`.',
       kind: kinds.repository,
       fallback: '',
       card: 'netboot-release',
@@ -235,14 +238,14 @@ export const RELEASE_SETTINGS = {
     base_url: ofServer({
       title: 'Release site',
       topic: 'upstream',
-      help: 'The site that hosts those releases.',
+      help: 'The site that hosts the releases.',
       kind: baseUrl('https://github.com'),
       fallback: '',
     }),
     public_keys: ofServer({
       title: 'Keys that sign releases',
       topic: 'upstream',
-      help: 'SSH keys of which one must have signed a release before it is fetched; empty: none need have.',
+      help: 'A release must be signed by one of these SSH keys. Leave empty to accept unsigned releases.',
       kind: kinds.publicKeys,
       fallback: [],
     }),
@@ -261,14 +264,14 @@ export const DISCOVERY_SETTINGS = {
   discovery_per_minute: ofServer({
     title: 'New machines per minute',
     topic: 'boot',
-    help: 'How many unknown machines are recorded per minute; others boot their own disk.',
+    help: 'How many unknown machines are recorded per minute. Others boot their own disk.',
     kind: wholeNumber(0, 1_000_000),
     fallback: 600,
   }),
   discovery_rows: ofServer({
-    title: 'Unassigned machines at most',
+    title: 'Most unassigned machines',
     topic: 'boot',
-    help: 'How many machines may be unassigned before no new ones are recorded.',
+    help: 'New machines are not recorded while this many are unassigned.',
     kind: wholeNumber(0, 1_000_000),
     fallback: 20_000,
   }),
@@ -285,7 +288,7 @@ export const HISTORY_SETTINGS = {
   event_days: ofServer({
     title: 'Keep events for (days)',
     topic: 'retention',
-    help: 'The number of days to keep them.',
+    help: 'The number of days to keep events.',
     kind: wholeNumber(1, 36_500),
     fallback: 180,
   }),
@@ -299,7 +302,7 @@ export const HISTORY_SETTINGS = {
   run_days: ofServer({
     title: 'Keep flash runs for (days)',
     topic: 'retention',
-    help: 'The number of days to keep them.',
+    help: 'The number of days to keep flash runs.',
     kind: wholeNumber(1, 36_500),
     fallback: 730,
   }),
@@ -315,7 +318,7 @@ export const HISTORY_SETTINGS = {
 export const WARN_FREE_BYTES = ofServer({
   title: 'Warn below this much free space',
   topic: 'limits',
-  help: 'The server warns when the state directory has less free space than this.',
+  help: 'The server warns when the state folder has less free space than this.',
   kind: kinds.bytes,
   fallback: 2 ** 30,
 })
@@ -325,7 +328,8 @@ export const OUTPUT_SETTINGS = {
     timezone: ofServer({
       title: 'Time zone',
       topic: 'monitoring',
-      help: 'The time zone in which pages show times and read days. With UTC, exact times are shown in the zone of the browser.',
+      front: 'addresses',
+      help: 'The time zone of times and days on pages. With UTC, exact times use the zone of the browser.',
       kind: kinds.timeZone,
       fallback: 'UTC',
       env: 'FLASHER_DISPLAY_TZ',
@@ -335,7 +339,7 @@ export const OUTPUT_SETTINGS = {
     open: ofServer({
       title: 'Metrics without login',
       topic: 'monitoring',
-      help: 'Whether `/metrics` answers without a session or token.',
+      help: '`/metrics` answers without a session or token.',
       kind: toggle,
       fallback: false,
     }),

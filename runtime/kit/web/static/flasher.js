@@ -69,9 +69,9 @@ function unfold(fold, isSearching) {
 /** Opens what holds the target of the address, in browsers that do not do so themselves. */
 function reveal() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)))
-  const fold = target?.closest('details:not([open])')
-  if (!fold) return
-  fold.open = true
+  const findFold = () => target?.closest('details:not([open])')
+  if (!findFold()) return
+  for (let fold = findFold(); fold; fold = findFold()) fold.open = true
   target.scrollIntoView()
 }
 

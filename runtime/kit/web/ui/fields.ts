@@ -26,7 +26,6 @@ interface InputControl extends Control {
   readonly mono?: boolean
   /** The field is short: it takes a few characters. */
   readonly short?: boolean
-  readonly minLength?: number
   readonly maxLength?: number
   readonly pattern?: string
   readonly form?: string
@@ -69,7 +68,6 @@ export const inputControl = (control: InputControl): Html =>
     autocomplete: control.autocomplete ?? 'off',
     required: control.required,
     autofocus: control.autofocus,
-    minlength: control.minLength,
     maxlength: control.maxLength,
     pattern: control.pattern,
     form: control.form,

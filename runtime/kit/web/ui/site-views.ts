@@ -144,7 +144,10 @@ const renderFields = (
               autocomplete: 'username',
               required: names === 'required',
               autofocus: focus === 'name',
-              hint: names === 'required' ? null : 'Leave empty to log in as the administrator.',
+              hint:
+                names === 'required'
+                  ? null
+                  : 'Your own name. Empty only for the shared administrator password.',
             })
       }
       ${textField({

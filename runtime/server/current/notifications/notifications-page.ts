@@ -2,6 +2,7 @@
 import { getRouterParam } from 'h3'
 import { isOpen, type Message } from '#fleet/notify/messages.ts'
 import {
+  LOCAL_SETTING,
   nameTarget,
   type Receiver,
   TARGET_KINDS,
@@ -65,8 +66,8 @@ async function show(context: CurrentContext): Promise<Answer> {
         ${
           receivers.length === 0
             ? emptyState(
-                'Nobody is notified yet',
-                'Add a receiver, send it a test, and select which events it hears of.',
+                'No receivers yet',
+                'Add a receiver, send it a test, and choose its events.',
               )
             : card({
                 body: html`<ul class="rows" aria-label="Receivers of notifications">
@@ -105,37 +106,43 @@ const renderRow = (context: CurrentContext, receiver: Receiver): Html =>
     <span class="grow"
       ><a href="${pathOfReceiver(receiver.id)}"><strong>${receiver.name}</strong></a>
       ${tag(CHANNELS[receiver.target.kind].title)}<br /><span class="small"
-        >${renderState(context, receiver)}</span
+        >${renderState(context, receiver, false)}</span
       ></span
     >
   </li>`
 
-/** One line, however often it failed. */
-function renderState(context: CurrentContext, { id, paused }: Receiver): Content {
+/** One line, however often it failed; `hasLog`: the deliveries beside it say why. */
+function renderState(context: CurrentContext, { id, paused }: Receiver, hasLog: boolean): Content {
   const { messages } = context.services.notify
   const time = (iso: string) => renderTime(iso, context.clock())
   if (paused) return html`${badge('ready', '')} Paused. Events are not sent until you resume.`
   const waiting = messages.findWaiting(id)
   if (waiting !== null && waiting.failure !== null) {
     const { queued_at: since, failure, next_at: next } = waiting
-    return html`${badge('failed', '')} Failing since ${time(since)}: ${failure}. Next attempt
+    const why = hasLog ? null : html`: ${renderFailure(failure)}`
+    return html`${badge('failed', '')} Failing since ${time(since)}${why}. Next attempt
     ${time(next)}.`
   }
   const [last] = messages.list(id, 2).filter(({ state }) => state !== 'waiting')
-  if (last === undefined)
-    return waiting === null ? 'Nothing sent yet.' : 'A message waits to be sent.'
-  return renderLast(last, time(last.tried_at ?? last.queued_at))
+  if (last === undefined) return waiting === null ? 'Nothing sent yet.' : 'One message is waiting.'
+  return renderLast(last, time(last.tried_at ?? last.queued_at), hasLog)
 }
 
-function renderLast({ state, failure }: Message, time: Content): Html {
+function renderLast({ state, failure }: Message, time: Content, hasLog: boolean): Html {
   if (failure === null && state !== 'given-up') {
     return html`${badge('done', '')} Delivered ${time}.`
   }
   const what =
-    state === 'given-up'
-      ? html`Failed ${time}: ${failure}`
-      : html`Delivered ${time}, but not to everyone: ${failure}`
-  return html`${badge('failed', '')} ${what}.`
+    state === 'given-up' ? html`Failed ${time}` : html`Delivered ${time}, but not to everyone`
+  const why = hasLog ? null : html`: ${renderFailure(failure ?? 'unknown')}`
+  return html`${badge('failed', '')} ${what}${why}.`
+}
+
+/** With a link to the setting that it names. */
+function renderFailure(failure: string): Html {
+  const [before = '', after] = failure.split(LOCAL_SETTING)
+  if (after === undefined) return html`${before}`
+  return html`${before}<a href="/ui/settings#notify.networks">${LOCAL_SETTING}</a>${after}`
 }
 
 async function showForm(context: CurrentContext): Promise<Answer> {
@@ -202,7 +209,7 @@ async function showReceiver(context: CurrentContext): Promise<Answer> {
                 CHANNELS[receiver.target.kind].title,
                 html`<code>${nameTarget(receiver.target)}</code>`,
               ],
-              ['State', renderState(context, receiver)],
+              ['State', renderState(context, receiver, true)],
             ])}
             <div class="row">
               ${postButton({ action: `${path}/${paused ? 'resume' : 'pause'}`, label: paused ? 'Resume' : 'Pause' })}
@@ -248,7 +255,7 @@ function renderMessage(context: CurrentContext, message: Message): Html {
       >${badge(...STATES[state])} ${content.title} ${content.is_test ? tag('test') : null}<br /><span
         class="small dim"
         >${renderTime(at, context.clock())},
-        ${fillCount({ one: '1 attempt', other: '{count} attempts' }, attempts)}${failure === null ? null : html`: ${failure}`}
+        ${fillCount({ one: '1 attempt', other: '{count} attempts' }, attempts)}${failure === null ? null : html`: ${renderFailure(failure)}`}
         <code>${id}</code></span
       ></span
     >
@@ -260,8 +267,8 @@ async function sendTest(context: CurrentContext): Promise<Answer> {
   const receiver = findReceiver(context)
   const { failure } = await context.services.notify.sender.sendTest(receiver)
   if (failure === null) return goDone(context, receiver, 'tested')
-  const error = `The test to ${receiver.name} failed: ${failure}`
-  return context.goBack(pathOfReceiver(receiver.id), { error })
+  const error = `The test to ${receiver.name} failed. The reason is under Deliveries.`
+  return context.goBack(pathOfReceiver(receiver.id), { error, anchor: 'log' })
 }
 
 async function setPaused(context: CurrentContext, paused: boolean): Promise<Answer> {

@@ -51,7 +51,7 @@ const DONE = {
   saved: (name: string) => `${name} was saved.`,
   tested: (name: string) => `The test to ${name} was delivered.`,
   paused: (name: string) => `${name} is paused.`,
-  resumed: (name: string) => `${name} is notified again, from now on.`,
+  resumed: (name: string) => `${name} is notified again.`,
   again: (name: string) => `The message is sent to ${name} again.`,
   removed: (name: string) => `${name} was removed.`,
 } as const
@@ -80,7 +80,7 @@ export const REFUSALS: Readonly<Record<EditRefusal, string>> = {
   'name-taken': 'That name is in use.',
   'too-many': `There are ${MAX_RECEIVERS} receivers already.`,
   'too-many-rules': `There are ${MAX_RULES} rules already.`,
-  'secret-missing': 'Enter it: without it nothing can be sent.',
+  'secret-missing': 'Enter it: nothing can be sent without it.',
   'secret-shape': WRONG_FIELDS,
   unknown: 'That receiver was removed already.',
 }
@@ -97,7 +97,7 @@ const FIELDS = {
   name: {
     ...LINE,
     label: 'Name',
-    hint: 'What you call it, for example on-call.',
+    hint: 'Such as on-call.',
     wrong: 'Enter a name of at most 64 characters.',
   },
   url: {
@@ -135,11 +135,11 @@ interface ChannelForm {
 export const CHANNELS: Readonly<Record<TargetKind, ChannelForm>> = {
   webhook: {
     title: 'Webhook',
-    text: 'JSON to a program of yours, signed (Standard Webhooks).',
+    text: 'Signed JSON to your own program (Standard Webhooks).',
     fields: ['name', 'url'],
     secret: {
       label: 'Signing secret',
-      hint: 'Make one with openssl rand -base64 32, and give the same to the receiver.',
+      hint: 'Make one with openssl rand -base64 32. Your program needs it too.',
       wrong: 'Enter base64 of at least 24 bytes, as openssl rand -base64 32 prints it.',
     },
   },
@@ -147,15 +147,15 @@ export const CHANNELS: Readonly<Record<TargetKind, ChannelForm>> = {
     title: 'Mail',
     text: 'Through an SMTP server, as text and HTML.',
     fields: ['name', 'host', 'port', 'security', 'user', 'from', 'to'],
-    secret: { label: 'Password', hint: 'Of that user.' },
+    secret: { label: 'Password', hint: 'The password of the user.' },
   },
   slack: {
     title: 'Slack',
-    text: 'To a channel, through an incoming webhook. Mattermost and Discord take the same form.',
+    text: 'To a channel, by incoming webhook. Also for Mattermost and Discord.',
     fields: ['name'],
     secret: {
       label: 'Address of the incoming webhook',
-      hint: 'https://hooks.slack.com/services/… It is a secret, and not shown again.',
+      hint: 'https://hooks.slack.com/services/… It is a secret and not shown again.',
       wrong: 'Enter the whole address, https://…',
     },
   },
@@ -175,7 +175,7 @@ export function renderFields(
   const stored = receiver === null ? { port: '587', security: 'starttls' } : valuesOf(receiver)
   const field: FormField = {
     ...secret,
-    hint: isSecretKept ? KEPT : secret.hint,
+    hint: isSecretKept ? KEPT[kind === 'mail' ? 'mail' : 'other'] : secret.hint,
     type: 'password',
     autocomplete: 'new-password',
     required: SECRET_SHAPES[kind] !== null && !isSecretKept,
@@ -185,8 +185,10 @@ export function renderFields(
   return renderFormFields(shown, stored, notice())
 }
 
-const KEPT =
-  'A secret is saved. Leave empty to keep it. For mail, another server, port, encryption or user needs it again.'
+const KEPT = {
+  mail: 'A password is saved. Leave empty to keep it. Enter it again if you change server, port, encryption or user.',
+  other: 'A secret is saved. Leave empty to keep it.',
+} as const
 
 function valuesOf({ name, target }: Receiver): Readonly<Partial<Record<FieldName, string>>> {
   if (target.kind !== 'mail') return { name, ...target }

@@ -1,4 +1,4 @@
-/** /ui/notifications/{id}/rules/{rule}: which events a receiver hears of. */
+/** /ui/notifications/{id}/rules/{rule}: which events are sent to a receiver. */
 import { getRouterParam } from 'h3'
 import {
   describeRule,
@@ -45,8 +45,8 @@ export const RULE_PAGES = [
 export const renderRules = (receiver: Receiver): Html =>
   html`${
       receiver.rules.length === 0
-        ? html`<p class="dim">No rule: it hears of nothing.</p>`
-        : html`<ul class="rows" aria-label="What it hears of">
+        ? html`<p class="dim">No rules: nothing is sent.</p>`
+        : html`<ul class="rows" aria-label="Rules">
             ${receiver.rules.map((rule) => renderRule(receiver, rule))}
           </ul>`
     } <a class="button" href="${rulePath(receiver, NEW)}">Add a rule</a>`
@@ -97,12 +97,12 @@ function renderForm(context: CurrentContext, action: string, rule: NotifyRule | 
 
 const FIELDS = {
   search: {
-    label: 'Only of machines that match',
-    hint: 'A search as on the machines page, for example label:rack-3. Leave empty for everything.',
+    label: 'Only machines that match',
+    hint: 'A search of machines, such as label:rack-3. Leave empty for everything.',
     maxLength: 500,
   },
   person: {
-    label: 'Only what this person did or armed',
+    label: 'Only actions of this person',
     hint: 'A name, or administrator. Leave empty for everybody.',
     maxLength: 64,
   },
@@ -143,7 +143,7 @@ function readRule(form: URLSearchParams): Result<Omit<NotifyRule, 'id'>, FormErr
   if (mistake !== undefined) wrong.add('search')
   const texts = {
     events: 'Select at least one kind of event.',
-    search: `This search is not understood: ${mistake?.term ?? ''}`,
+    search: `Invalid search: ${mistake?.term ?? ''}`,
     person: 'Enter a name of at most 64 characters.',
   }
   return refuse(Object.fromEntries(Object.entries(texts).filter(([name]) => wrong.has(name))))

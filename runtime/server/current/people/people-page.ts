@@ -14,7 +14,7 @@ import {
   foldedCard,
   tag,
 } from '#kit/web/ui/elements.ts'
-import { textField, postButton, selectField } from '#kit/web/ui/fields.ts'
+import { checkField, textField, postButton, selectField } from '#kit/web/ui/fields.ts'
 import { html, type Html, address, type Content } from '#kit/web/ui/html.ts'
 import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { fill } from '#kit/foundation/text.ts'
@@ -76,18 +76,18 @@ const findPerson = (context: CurrentContext): Person | null =>
 const REFUSALS: Readonly<Record<PersonRefusal | 'role', string>> = {
   'name-shape':
     'Enter a name of lowercase letters, digits and . _ - + @, of at most 64 characters.',
-  'name-reserved': 'That name has another meaning in events: use another one.',
+  'name-reserved': 'That name is reserved: use another one.',
   'name-taken': 'That name is in use.',
   'too-many': `There are ${MAX_PEOPLE} people already.`,
   'too-short': `Enter at least ${MIN_PASSWORD_LENGTH} characters.`,
   'too-long': `Enter at most ${MAX_PASSWORD_LENGTH} characters.`,
-  'scope-label': 'A label in a scope has letters, digits, spaces and . _ - as those of machines.',
-  'scope-long': `The labels of a scope may have ${MAX_SCOPE_CHARACTERS} characters together, with three more for each label: use fewer or shorter ones.`,
+  'scope-label': 'Labels have letters, digits, spaces and . _ - only.',
+  'scope-long': `Use fewer or shorter labels: at most ${MAX_SCOPE_CHARACTERS} characters, and each label counts three more.`,
   'control-characters': 'The password may not contain control characters.',
   differs: 'The two passwords are different.',
   unknown: 'That person was removed already.',
-  'of-provider': 'The provider knows their password and says which role they have.',
-  'has-password': 'They have a password here: remove them to keep them out.',
+  'of-provider': 'Their provider sets their password and role.',
+  'has-password': 'This person has a password here: remove them instead.',
   role: 'Select one of the roles.',
 }
 
@@ -98,11 +98,11 @@ function accountsOf({ site }: CurrentContext): Accounts {
 
 const PEOPLE_DONE = {
   added: '{name} was added.',
-  role: 'The role and scope of {name} were saved; all of their sessions have ended.',
-  password: 'The password of {name} was changed; all of their sessions have ended.',
+  role: 'Role and scope of {name} saved. All of their sessions have ended.',
+  password: 'Password of {name} changed. All of their sessions have ended.',
   removed: '{name} was removed.',
-  blocked: '{name} is blocked: their sessions have ended, and their tokens are refused.',
-  unblocked: '{name} may log in again, and has no role until then.',
+  blocked: '{name} is blocked. Their sessions have ended and their tokens are refused.',
+  unblocked: '{name} may log in again. Until then they have no role.',
 } as const
 
 type Done = keyof typeof PEOPLE_DONE
@@ -142,7 +142,7 @@ function describeRole(person: Person): string {
   const { role } = person
   return role === null
     ? `No role from ${hostOf(person)}.`
-    : `${ROLE_TEXTS[role].title}, says ${hostOf(person)}.`
+    : `${ROLE_TEXTS[role].title}, from ${hostOf(person)}.`
 }
 
 /** Administrators have no scope, whatever their groups say. */
@@ -163,8 +163,8 @@ const LABELS = 'labels-in-use'
 const MAX_SUGGESTED = 200
 
 /** Below the list, because browsers cut longer options. */
-const ROLE_HINT = ROLES.map((role) => `${ROLE_TEXTS[role].title}: ${ROLE_TEXTS[role].text}.`).join(
-  ' ',
+const ROLE_HINT = ROLES.map(
+  (role) => html`<strong>${ROLE_TEXTS[role].title}</strong>: ${ROLE_TEXTS[role].text}.<br />`,
 )
 
 const ROLE_TITLES = ROLES.map((role) => ({ value: role, text: ROLE_TEXTS[role].title }))
@@ -178,7 +178,8 @@ const renderRightsFields = (
   { role, labels }: { readonly role: string; readonly labels: string },
 ): Html =>
   html`${selectField({ name: 'role', label: 'Role', value: role, options: role === '' ? [NO_ROLE, ...ROLE_TITLES] : ROLE_TITLES, hint: ROLE_HINT })}
-    ${textField({ name: 'labels', label: 'Scope', hint: 'Comma-separated labels: this person sees and changes only machines with one of them. Leave empty for all machines, or enter a hyphen for none. Administrators see all.', value: labels, placeholder: 'all machines', list: LABELS, autocomplete: 'off' })}
+    ${textField({ name: 'labels', label: 'Scope', hint: 'Comma-separated labels. This person sees and changes only machines with one of them. Leave empty for all machines. Administrators see all.', value: labels === NOTHING ? '' : labels, placeholder: 'all machines', list: LABELS, autocomplete: 'off' })}
+    ${checkField({ name: 'labels', value: NOTHING, label: 'No machines', checked: labels === NOTHING })}
     <datalist id="${LABELS}">
       ${[...new Set(site.machines.peekAll().flatMap((machine) => machine.labels))]
         .toSorted()
@@ -193,12 +194,12 @@ const renderPasswordField = (label: string, hint: string): Html =>
     type: 'password',
     autocomplete: 'new-password',
     required: true,
-    minLength: MIN_PASSWORD_LENGTH,
     maxLength: MAX_PASSWORD_LENGTH,
     hint,
   })
 
-const readLabels = (form: URLSearchParams) => readScope(form.get('labels') ?? '')
+/** The check box comes last. */
+const typedLabels = (form: URLSearchParams): string => form.getAll('labels').at(-1) ?? ''
 
 const readRole = (form: URLSearchParams): Role | null =>
   ROLES.find((role) => role === form.get('role')) ?? null
@@ -278,7 +279,7 @@ function renderFacts(context: CurrentContext, person: Person, tokens: readonly s
 
 function renderForms(context: CurrentContext, { id, name, role, labels }: Person): Html {
   const path = pathOfPerson(id)
-  const hint = `At least ${MIN_PASSWORD_LENGTH} characters. All sessions of ${name} end.`
+  const hint = `At least ${MIN_PASSWORD_LENGTH} characters. Ends all sessions of ${name}.`
   return html`${card({
     title: 'Role and scope',
     body: html`<form method="post" action="${path}/role" class="narrow">
@@ -299,7 +300,7 @@ async function setRole(context: CurrentContext, form: URLSearchParams): Promise<
   const role = readRole(form)
   if (role === null) return goBack(context, REFUSALS.role)
   // Without the field, the scope stays.
-  const rights = { role, ...(form.has('labels') && { labels: readLabels(form) }) }
+  const rights = { role, ...(form.has('labels') && { labels: readScope(typedLabels(form)) }) }
   const changed = await accountsOf(context).setRights(idOf(context), rights, context.by())
   return answerChange(context, 'role', changed)
 }
@@ -321,7 +322,7 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
     body: html`<p>
         ${'Their sessions end at once, and their tokens are revoked. Events and runs keep their name.'}
       </p>
-      ${provider === null ? null : html`<p>The provider can let them in again with their next login. Block them instead to keep them out.</p>`}`,
+      ${provider === null ? null : html`<p>The provider can let them in again. Block them instead to keep them out.</p>`}`,
     cancel: pathOfPerson(id),
     button: 'Remove person',
   })
@@ -411,10 +412,11 @@ function renderNameless({ services }: CurrentContext): Html {
   const wanted = services.config.current().people.nameless_login
   const text =
     wanted === 'always'
-      ? 'The administrator still logs in with the password alone.'
-      : 'The administrator password is not accepted while a person here is an administrator.'
-  const setting = html`<code>[people] nameless_login</code>`
-  return html`<p class="small dim">${text} Change it under ${setting}.</p>`
+      ? 'The shared administrator password also opens this server.'
+      : 'The shared administrator password is off while a person here is an administrator.'
+  return html`<p class="small dim">
+    ${text} <a href="${SETTINGS}#people.nameless_login">Change</a>
+  </p>`
 }
 
 async function showForm(context: CurrentContext): Promise<Answer> {
@@ -426,7 +428,7 @@ async function showForm(context: CurrentContext): Promise<Answer> {
     messages: context.message(),
     body: card({
       body: html`<form method="post" action="${PEOPLE_PATH}" class="narrow">
-        ${textField({ name: 'name', label: 'Name', hint: 'What they type to log in: lowercase letters, digits and . _ - + @', required: true, maxLength: 64, value: typed['name'] ?? '', autocomplete: 'off' })}
+        ${textField({ name: 'name', label: 'Name', hint: 'For the login: lowercase letters, digits and . _ - + @', required: true, maxLength: 64, value: typed['name'] ?? '', autocomplete: 'off' })}
         ${renderRightsFields(context, rights)}
         ${renderPasswordField('Password', `At least ${MIN_PASSWORD_LENGTH} characters.`)}
         <button class="primary">Add person</button>
@@ -438,11 +440,11 @@ async function showForm(context: CurrentContext): Promise<Answer> {
 async function add(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const name = form.get('name') ?? ''
   const role = readRole(form)
-  const typed = { name, role: role ?? '', labels: form.get('labels') ?? '' }
+  const typed = { name, role: role ?? '', labels: typedLabels(form) }
   if (role === null) return context.goBack(ADD, { error: REFUSALS.role, typed })
   const password = form.get('password') ?? ''
   const added = await accountsOf(context).add(
-    { name, role, password, labels: readLabels(form) },
+    { name, role, password, labels: readScope(typed.labels) },
     context.by(),
   )
   if (added.ok) return goDone(context, 'added', added.value)

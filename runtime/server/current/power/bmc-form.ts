@@ -14,17 +14,16 @@ import type { Notice } from '#kit/web/ui/form-notices.ts'
 import { html, type Content, type Html } from '#kit/web/ui/html.ts'
 
 const URLS = ['on', 'off', 'state', 'network'] as const
+const ADVANCED = ['outlet', 'firmware', 'system', 'http_boot', 'network', 'method'] as const
 const BMC_FIELDS = [
   'way',
   'address',
   'user',
   'password',
-  'firmware',
-  'outlet',
-  'system',
-  'http_boot',
-  ...URLS,
-  'method',
+  'on',
+  'off',
+  'state',
+  ...ADVANCED,
 ] as const
 type BmcField = (typeof BMC_FIELDS)[number]
 type BmcValues = Readonly<Record<BmcField, string>>
@@ -74,8 +73,8 @@ export function parseBmcForm(
 }
 
 const WRONG = {
-  way: 'Select a way.',
-  address: 'Must be a host name or IP address, perhaps with a port.',
+  way: 'Select a type.',
+  address: 'Must be a host name or IP address, with or without a port.',
   system: 'At most 200 characters.',
   user: 'At most 255 characters, none of them a control character.',
   password: 'At most 255 characters, none of them a control character.',
@@ -178,27 +177,34 @@ export function renderBmcForm(
   return html`<details class="bmc" id="bmc" ${isOpen ? 'open' : null}>
     <summary>${content.entry === null ? 'Set its BMC' : 'Change its BMC'}</summary>
     <form method="post" action="${action}">
-      ${choice('way', 'Way', value('way'), { redfish: 'Redfish', ipmi: 'IPMI', 'wake-on-lan': 'Wake-on-LAN', hook: 'URLs of a power outlet, a plug or a KVM' })}
+      ${choice('way', 'Type', value('way'), { redfish: 'Redfish', ipmi: 'IPMI', 'wake-on-lan': 'Wake-on-LAN', hook: 'Power outlet, plug or KVM, by URL' })}
       <div class="by-address">
-        ${line('address', 'Address', 'Host name or IP address within [power] networks, perhaps with a port. For Wake-on-LAN the broadcast address of its network.')}
-        ${choice('firmware', 'Firmware', value('firmware'), { uefi: 'UEFI', bios: 'BIOS' })}
+        ${line('address', 'Address', 'Host name or IP address, with a port if you like. For Wake-on-LAN, the broadcast address of its network.')}
       </div>
       <div class="by-url">
         ${line('on', 'URL that turns it on', '{mac} in a URL becomes the MAC address of the machine.', 'url')}
         ${line('off', 'URL that turns it off', undefined, 'url')}
         ${line('state', 'URL that tells its state', undefined, 'url')}
-        ${line('network', 'URL that sets the network as next boot device', undefined, 'url')}
-        ${choice('method', 'Method', value('method'), { POST: 'POST', GET: 'GET' })}
       </div>
       <div class="by-user">
         ${line('user', 'User', 'Leave empty to use the user of a label or of all machines.')}
-        ${line('password', 'Password', 'Leave empty to keep the present one. It is not shown again.', 'password')}
+        ${line('password', 'Password', content.entry === null ? undefined : 'Leave empty to keep the current one.', 'password')}
       </div>
-      ${line('outlet', 'Shared outlet', 'Machines with the same outlet name are switched together.')}
-      <div class="by-system">
-        ${line('system', 'System', 'Redfish: only where a BMC has several.')}
-        ${line('http_boot', 'HTTP Boot URL', 'For Redfish with UEFI: the boot file to load from the network, such as http://SERVER:8080/boot/ipxe.efi. Leave empty for PXE.', 'url')}
-      </div>
+      <details ${ADVANCED.some((field) => field === refused) ? 'open' : null}>
+        <summary>Advanced</summary>
+        ${line('outlet', 'Shared outlet', 'Machines with the same outlet name are switched together.')}
+        <div class="by-address">
+          ${choice('firmware', 'Firmware', value('firmware'), { uefi: 'UEFI', bios: 'BIOS' })}
+        </div>
+        <div class="by-system">
+          ${line('system', 'System', 'Only if the BMC has several.')}
+          ${line('http_boot', 'HTTP Boot URL', 'The boot file to load from the network with UEFI, such as http://SERVER:8080/boot/ipxe.efi. Leave empty for PXE.', 'url')}
+        </div>
+        <div class="by-url">
+          ${line('network', 'URL that sets the network as next boot device', undefined, 'url')}
+          ${choice('method', 'Method', value('method'), { POST: 'POST', GET: 'GET' })}
+        </div>
+      </details>
       <button>Save</button>
     </form>
     ${command}

@@ -170,7 +170,7 @@ function renderReached(
   const { certificate, user } = view
   const isSecured = bmc.way === 'redfish' || bmc.way === 'hook' || certificate !== null
   return factList([
-    ['Way', WAYS[bmc.way]],
+    ['Type', WAYS[bmc.way]],
     ['Address', bmc.way === 'hook' ? null : copyable(bmc.address)],
     ['Outlet', bmc.outlet === null ? null : printable(bmc.outlet)],
     ['At the same outlet', view.shares_outlet_with.length === 0 ? null : sharing],

@@ -2,7 +2,7 @@
 import type { Answer } from '#kit/web/answers/answers.ts'
 import type { SkippedEntry } from '#engine/catalog/rules/catalog.ts'
 import { badge, card, factList, tag } from '#kit/web/ui/elements.ts'
-import { fillHtml, html, type Html, type Content } from '#kit/web/ui/html.ts'
+import { html, type Html, type Content } from '#kit/web/ui/html.ts'
 import { renderTime, renderAge, type Clock } from '#kit/web/ui/times.ts'
 import { pageAt, formAt } from '#server/pages/context-routes.ts'
 import {
@@ -15,7 +15,7 @@ import {
 } from '#server/pages/settings/file-posts.ts'
 import {
   SETTINGS_PATH,
-  foldRows,
+  renderJob,
   showSettings,
   type SettingsView,
   savedAddress,
@@ -276,28 +276,55 @@ const REFRESH = 'refresh-catalog'
 async function show(context: CurrentContext): Promise<Answer> {
   return await showSettings(context, async (view) => ({
     first: renderCluster(context, view.search),
-    fields: card({
-      title: 'Images, live systems and backups',
-      id: 'services',
-      body: html`${renderCache(context, view)}${renderRelease(view)}${renderBackup(view)}`,
-    }),
-    last: html`${card({
-        title: 'DHCP, people and notifications',
-        id: 'more',
-        body: html`${view.search.fold(
-          'dhcp pxe tftp network boot options 60 66 67 ipxe uefi bios',
-          {
-            title: 'DHCP and network boot',
-            id: DHCP_ID,
-            about: 'Options 60, 66 and 67',
-            body: renderDhcp(context),
-          },
-        )}
-        ${renderPeople(context, view.search)} ${renderNotifications(context, view.search)}`,
-      })}
-      <form method="post" action="/admin/cache/refresh" id="${REFRESH}"></form>`,
+    front: card({ id: 'services', body: renderJobs(context, view) }),
+    last: html`<form method="post" action="/admin/cache/refresh" id="${REFRESH}"></form>`,
   }))
 }
+
+const renderJobs = (context: CurrentContext, view: SettingsView): Html =>
+  html`${renderJob(view, 'addresses')} ${renderCache(context, view)}
+  ${renderJob(
+    view,
+    'netboot-release',
+    'release repository tag live system',
+    view.search.fold('dhcp pxe tftp network boot options 60 66 67 ipxe uefi bios', {
+      title: 'DHCP and network boot',
+      id: DHCP_ID,
+      about: 'Options 60, 66 and 67',
+      body: renderDhcp(context),
+    }),
+  )}
+  ${renderJob(view, 'flashing')} ${renderJob(view, 'power')}
+  ${renderJob(view, 'backup-schedule', 'backup schedule daily weekly manual', renderLink(view, 'backups restore', html`<a href="/ui/backups">All backups</a>`, 'Choosing an interval also turns scheduled backups on.'))}
+  ${renderJob(view, 'access', 'people', [
+    renderLink(
+      view,
+      'admin.password admin.password_hash',
+      html`<a id="admin.password" href="/ui/account#change-password">Password</a>`,
+      html`<span id="admin.password_hash"
+        >Change the administrator password on your account page.</span
+      >`,
+    ),
+    renderLink(
+      view,
+      'names roles viewer operator administrator login',
+      html`<a id="people" href="/ui/people">People</a>`,
+      'Who logs in with a name, and with which role.',
+    ),
+    renderLink(
+      view,
+      'openid oidc single sign-on sso okta',
+      html`<a href="#oidc.issuer">Login with a provider</a>`,
+      'Keycloak, Entra, Google and others.',
+    ),
+  ])}
+  ${renderJob(view, 'notifications', '', renderLink(view, 'notify smtp alert events', html`<a href="/ui/notifications">Receivers</a>`, 'Notifications by webhook, mail or Slack.'))}`
+
+const renderLink = ({ search }: SettingsView, words: string, link: Html, about: Content): Html =>
+  search.wrap(
+    `${words} ${String(link)} ${String(about)}`.replaceAll(/<[^>]*>/g, ''),
+    html`<p class="fold-link">${link} <span class="small dim">${about}</span></p>`,
+  )
 
 const renderCluster = ({ services, clock }: CurrentContext, search: SettingsView['search']) =>
   services.presence === null
@@ -307,85 +334,27 @@ const renderCluster = ({ services, clock }: CurrentContext, search: SettingsView
         renderServers(services.presence.view(), clock()),
       )
 
-const rowsOf = ({ rows }: SettingsView, id: string) =>
-  rows.filter(({ setting }) => setting.card === id)
-
 function renderCache(context: CurrentContext, view: SettingsView): Html {
   const { entries, skipped, fetchedAt, error } = context.site.catalog.snapshot()
-  return foldRows(view, {
-    title: 'Cache service',
-    id: 'ramboot',
-    group: 'cache service address catalog images withcache.url',
-    rows: rowsOf(view, 'ramboot'),
-    aside:
-      error === null
-        ? badge('done', fillCount({ one: '1 image', other: '{count} images' }, entries.length))
-        : badge('needs-you', 'unavailable'),
-    before: html`<p class="dim">
-      It holds the images. Its catalog is read at start and every minute.
-    </p>`,
-    after: html`${factList([
-        ['Catalog read', renderTime(fetchedAt, context.clock(), 'never')],
-        ['Error', error === null ? null : html`<span class="warning">${error}</span>`],
-        ['Skipped', skipped.length === 0 ? null : renderSkipped(skipped)],
-      ])}
-      <p><button form="${REFRESH}">Read the catalog now</button></p>
-      ${renderCurlBlock(context, [
-        {
-          method: 'POST',
-          path: '/admin/cache/refresh',
-          scope: 'admin',
-          label: 'Read the catalog now',
-        },
-      ])}`,
-  })
+  return renderJob(
+    view,
+    'ramboot',
+    'cache service catalog',
+    html`${factList([
+      [
+        'Catalog read',
+        html`${renderTime(fetchedAt, context.clock(), 'never')}
+          <button form="${REFRESH}" aria-label="Read the catalog now">Read now</button>`,
+      ],
+      ['Error', error === null ? null : html`<span class="warning">${error}</span>`],
+      ['Skipped', skipped.length === 0 ? null : renderSkipped(skipped)],
+    ])}
+    ${renderCurlBlock(context, [{ method: 'POST', path: '/admin/cache/refresh', scope: 'admin', label: 'Read the catalog now' }])}`,
+    error === null
+      ? badge('done', fillCount({ one: '1 image', other: '{count} images' }, entries.length))
+      : badge('needs-you', 'unavailable'),
+  )
 }
-
-const renderRelease = (view: SettingsView): Html =>
-  foldRows(view, {
-    title: 'Netboot release',
-    id: 'netboot-release',
-    group: 'netboot release repository tag live system boot.release_repo boot.release_tag',
-    rows: rowsOf(view, 'netboot-release'),
-    before: html`<p class="dim">
-      ${fillHtml('Live systems are fetched from this release under {link}.', { link: html`<a href="/ui/netboot#install">Network boot</a>` })}
-    </p>`,
-  })
-
-const renderBackup = (view: SettingsView): Html =>
-  foldRows(view, {
-    title: 'Backup schedule',
-    id: 'backup-schedule',
-    group: 'backup schedule interval retention daily weekly manual',
-    rows: rowsOf(view, 'backup-schedule'),
-    before: html`<p class="dim">
-      Choosing an interval also switches scheduled backups on. <a href="/ui/backups">All backups</a>
-    </p>`,
-  })
-
-const renderPeople = ({ site }: CurrentContext, search: SettingsView['search']): Html =>
-  search.wrap(
-    'people names roles passwords viewer operator administrator login account user',
-    html`<p class="fold-link" id="people">
-      <a href="/ui/people">People</a>
-      <span class="small dim"
-        >Who logs in with a name, and what they may do.
-        ${fillCount({ one: '1 person.', other: '{count} people.' }, site.people?.store.list().length ?? 0)}</span
-      >
-    </p>`,
-  )
-
-const renderNotifications = ({ services }: CurrentContext, search: SettingsView['search']): Html =>
-  search.wrap(
-    'notifications notify webhook mail smtp slack alert receivers events',
-    html`<p class="fold-link" id="notifications">
-      <a href="/ui/notifications">Notifications</a>
-      <span class="small dim"
-        >Who is notified of what happens, by webhook, mail or Slack.
-        ${fillCount({ one: '1 receiver.', other: '{count} receivers.' }, services.notify.receivers.list().length)}</span
-      >
-    </p>`,
-  )
 
 /** A broken catalog can skip thousands. */
 const MAX_SKIPPED = 20

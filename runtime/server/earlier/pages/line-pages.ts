@@ -296,7 +296,7 @@ async function show(context: EarlierContext): Promise<Answer> {
       id: 'this-server',
       body: await renderCards(context, view),
     }),
-    fields: null,
+    front: null,
     last: null,
   }))
 }

@@ -38,7 +38,7 @@ export const SETTINGS = {
     host: setting({
       title: 'Listen address',
       topic: 'listening',
-      help: 'The address to listen on; `::` for IPv6 too.',
+      help: 'The address to listen on. `::` includes IPv6.',
       kind: kinds.host,
       fallback: '0.0.0.0',
       restart: true,

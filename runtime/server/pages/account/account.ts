@@ -4,7 +4,7 @@ import { getRouterParam } from 'h3'
 import { banner, card, copyable, copyBlock, factList, tag } from '#kit/web/ui/elements.ts'
 import { checkField, postButton, selectField, textField } from '#kit/web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { renderTime, type Clock } from '#kit/web/ui/times.ts'
+import { dayOf, renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { renderCurl } from '#server/routes/rules/curl-command.ts'
 import {
   createToken,
@@ -121,7 +121,7 @@ const renderFresh = (context: PageContext, token: string): Html =>
   html`${banner('done', html`Token created. Copy it now, it will not be shown again: ${copyable(token)}`)}
   ${card({
     body: html`<p>
-        Programs send it with each request. In a shell, keep it in <code>FLASHER_TOKEN</code>:
+        Programs send it with each request. A shell keeps it in <code>FLASHER_TOKEN</code>:
       </p>
       ${copyBlock(
         renderCurl({ method: 'GET', url: `${context.contact().baseUrl}/machines` }),
@@ -173,12 +173,12 @@ const renderForm = (context: PageContext): Html => {
   const name = context.notice()?.typed['name'] ?? ''
   const own = listScopes(context.site.caller(context.event))
   return html`<form method="post" action="${PATH}/tokens">
-      ${textField({ name: 'name', label: 'Name', required: true, maxLength: 64, value: name, hint: 'Shown beside the events of the token.' })}
+      ${textField({ name: 'name', label: 'Name', required: true, maxLength: 64, value: name, hint: 'Shown with the events of the token.' })}
       <fieldset>
         <legend>Scopes</legend>
         ${SCOPES.filter((scope) => permits(own, scope)).map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${PERMITS[scope]}`, checked: scope === 'read' }))}
       </fieldset>
-      ${selectField({ name: 'days', label: 'Expires after', value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
+      ${selectField({ name: 'days', label: 'Expires after', value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text: value === '' ? text : `${text} (${dayOf(context.clock(), Number(value))})` })) })}
       <button class="primary">Create token</button>
     </form>
     ${renderCurlBlock(context, [
@@ -235,7 +235,7 @@ async function askRevocation(context: PageContext): Promise<Answer> {
     question: html`Revoke the token <bdi>${token.name}</bdi>?`,
     body: html`<p>
       ${fillHtml(
-        'Programs that use it are refused at once, and it cannot be brought back. It was last used {time}.',
+        'Programs that use it are refused at once. This cannot be undone. It was last used {time}.',
         {
           time: renderTime(token.last_used_at, context.clock(), 'never'),
         },

@@ -109,12 +109,6 @@ const renderSecret = (
 
 /** Null: the field shows it itself. */
 export function renderHint(row: ShownSetting): string | null {
-  const hint = hintOf(row)
-  const zero = row.setting.labels['0']
-  return zero === undefined ? hint : `${hint} 0: ${zero}.`
-}
-
-function hintOf(row: ShownSetting): string | null {
   const { field } = row.setting
   switch (field.as) {
     case 'toggle':

@@ -1,5 +1,5 @@
 /** The settings page of both lines: every setting with its source, a search, and one form for the configuration files. */
-import { SETTING_GROUPS } from '#kit/config/rules/setting.ts'
+import { SETTING_GROUPS, SETTING_JOBS, type SettingJob } from '#kit/config/rules/setting.ts'
 import {
   decideLock,
   type EditPaths,
@@ -7,7 +7,7 @@ import {
   type ShownSetting,
 } from '#kit/config/rules/settings-parser.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
-import { banner, card, emptyState, icon, badge } from '#kit/web/ui/elements.ts'
+import { banner, card, emptyState, foldedCard, icon, badge } from '#kit/web/ui/elements.ts'
 import {
   attributes,
   fillHtml,
@@ -31,7 +31,7 @@ import {
 import { pathOfUrl } from '#kit/net/rules/host-header.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 
-// One setting on the settings page: its name, its field, its default and source, or why it is locked.
+// One setting on the settings page: its title, its source, its field, or why it is locked.
 
 interface Typed {
   readonly text: string
@@ -53,32 +53,25 @@ const keywordsOf = (row: ShownSetting, topic: string): string => {
 const PREFIX = /^FLASHER_/
 const PROGRAM = /flasher(?:-(?:web|cache))?/g
 
-interface SettingView {
-  readonly paths: EditPaths
-  readonly refusals: Refusals
-  readonly keywords: string
-  readonly isHidden: boolean
-  readonly isSaved: boolean
-}
-
-function renderSetting(row: ShownSetting, view: SettingView): Html {
+function renderSetting(row: ShownSetting, view: SettingsView, topic: string): Html {
   const { name } = row
-  const typed = view.refusals.get(name)
-  const isHidden = view.isHidden && typed === undefined && !view.isSaved
-  const found = { 'data-keywords': view.keywords, hidden: isHidden }
+  const [typed, isSaved] = [view.refusals.get(name), view.saved.has(name)]
+  const keywords = keywordsOf(row, topic)
+  const isHidden = !view.search.finds(keywords) && typed === undefined && !isSaved
+  const found = { 'data-keywords': keywords, hidden: isHidden }
   const lock = decideLock(row, view.paths)
   const isEdited = lock === null
   return html`<li class="setting" id="${name}" ${attributes(found)}>
     <div>
-      ${renderTitle(row, isEdited)} <code class="key">${name}</code>
+      <div class="named">${renderTitle(row, isEdited)} ${renderSource(row)}</div>
       <p class="small dim" id="${idOf(name)}-help">${renderHelp(row.setting.help)}</p>
     </div>
     <div>
       ${lock === null ? renderEdit(row, typed) : renderFixed(row)}
-      ${view.isSaved ? html`<p class="saved">${badge('done', 'Saved')}</p>` : null}
+      ${isSaved ? html`<p class="saved">${badge('done', 'Saved')}</p>` : null}
       ${typed?.error ? html`<p class="error" id="${idOf(name)}-error">${typed.error}</p>` : null}
       ${renderWarnings(row)}
-      <p class="small dim">${lock === null ? sourceOf(row) : fillLock(row, lock)}</p>
+      ${lock === null ? null : html`<p class="small dim">${fillLock(row, lock)}</p>`}
     </div>
   </li>`
 }
@@ -158,24 +151,28 @@ function renderWarnings(row: ShownSetting): Content {
   return warnings.filter(Boolean).map((text) => html`<p class="small warning">${text}</p>`)
 }
 
-function sourceOf({ setting, origin, variable }: ShownSetting): Content {
+const SOURCES = {
+  environment: ['Environment', 'Set by {variable}. Default: {default}.'],
+  file: ['File', 'Set in {path}. {variable} overrides it. Default: {default}.'],
+  'settings-page': [
+    'Saved here',
+    'Saved on this page. {variable} overrides it. Default: {default}.',
+  ],
+  default: ['Default', 'Default: {default}. A file or {variable} overrides it.'],
+} as const
+
+/** On demand: few people want to know more than the word. */
+function renderSource({ name, setting, origin, variable }: ShownSetting): Html {
+  const [word, text] = SOURCES[origin.by]
   const values = {
     variable: html`<code>${variable}</code>`,
     default: describeFallback(setting),
+    path: origin.by === 'file' ? html`<code>${origin.path}</code>` : null,
   }
-  switch (origin.by) {
-    case 'environment':
-      return null
-    case 'settings-page':
-      return fillHtml('Saved on this page; override with {variable}. Default: {default}.', values)
-    case 'file':
-      return fillHtml('Set in {path}; override with {variable}. Default: {default}.', {
-        path: html`<code>${origin.path}</code>`,
-        ...values,
-      })
-    case 'default':
-      return fillHtml('Default: {default}. Override with {variable} or a file.', values)
-  }
+  return html`<details class="source small dim">
+    <summary aria-label="${word}: ${setting.title}">${word}</summary>
+    <code>${name}</code><br />${fillHtml(text, values)}
+  </details>`
 }
 
 function fillLock(row: ShownSetting, lock: Lock): Content {
@@ -185,22 +182,17 @@ function fillLock(row: ShownSetting, lock: Lock): Content {
         variable: html`<code>${lock.variable}</code>`,
       })
     case 'kept':
-      return html`${row.name === 'admin.password' ? renderAccount() : 'Security setting: it can only be changed in the configuration file.'}
-      ${sourceOf(row)}`
+      return 'Security setting: can only be changed in the configuration file.'
     case 'read-only': {
       const paths = html`<code>${lock.paths.join(', ')}</code>`
-      return row.origin.by === 'file'
-        ? html`Locked: set in ${paths}, which the server cannot write. Change it there.`
-        : html`${fillHtml(lock.paths.length === 0 ? 'Locked: no configuration file is read.' : 'Locked: the server cannot write its configuration files ({paths}).', { paths })}
-          ${sourceOf(row)}`
+      if (row.origin.by === 'file')
+        return html`Locked: set in ${paths}, which the server cannot write. Change it there.`
+      return lock.paths.length === 0
+        ? 'Locked: no configuration file is read.'
+        : html`Locked: the server cannot write its configuration files (${paths}).`
     }
   }
 }
-
-const renderAccount = (): Html =>
-  fillHtml('Locked: change the password on the {account}, or in the configuration file.', {
-    account: html`<a href="/ui/account#change-password">account page</a>`,
-  })
 
 const renderHelp = (text: string): Content =>
   text.split('`').map((part, at) => (at % 2 === 0 ? part : html`<code>${part}</code>`))
@@ -214,8 +206,8 @@ const GROUPS = Object.entries<Group>(SETTING_GROUPS)
 
 interface LineCards {
   readonly first: Content
-  /** Inside the form of the settings. */
-  readonly fields: Content
+  /** The settings in front, inside the form; null: the line has all of them in the groups. */
+  readonly front: Content
   readonly last: Content
 }
 
@@ -238,13 +230,13 @@ export async function showSettings(
   const search = createSearch(context.query.get('q') ?? '')
   const saved = findSaved(context) === null ? NO_NAMES : readSavedNames(context.query)
   const view = { rows, search, refusals, saved, paths: await config.listEditPaths() }
-  const { first, fields, last } = await renderCards(view)
+  const { first, front, last } = await renderCards(view)
   return await context.show({
     title: 'Settings',
     learn: 'settings.html',
     messages: html`${renderOutcome(context, view)}${renderProblems(context)}`,
     body: html`${renderSearch(search.text)}
-      <div id="settings">${first} ${renderForm(view, fields)} ${last}</div>
+      <div id="settings">${first} ${renderForm(view, front)} ${last}</div>
       <div class="nothing" role="status">
         ${emptyState('No matching settings', 'Remove a term or clear the search.', html`<a class="button" href="${SETTINGS_PATH}">Show all settings</a>`)}
       </div>`,
@@ -295,7 +287,7 @@ const renderSearch = (text: string): Html =>
 const FIRST_BUTTON = trusted('<button hidden></button>')
 
 /** One form: no button loses what was typed. */
-const renderForm = (view: SettingsView, fields: Content): Html =>
+const renderForm = (view: SettingsView, front: Content): Html =>
   html`<form
     method="post"
     action="${SETTINGS_PATH}/config"
@@ -304,9 +296,23 @@ const renderForm = (view: SettingsView, fields: Content): Html =>
     autocomplete="off"
     ${attributes({ 'data-dirty': view.refusals.size > 0 })}
   >
-    ${FIRST_BUTTON} ${view.search.field} ${fields}
-    ${GROUPS.map(([id, group]) => renderGroup(id, group, view))} ${renderSave(view)}
+    ${FIRST_BUTTON} ${view.search.field} ${front}
+    ${front === null ? renderGroups(view, view.rows) : renderRest(view)} ${renderSave(view)}
   </form>`
+
+const renderGroups = (view: SettingsView, rows: readonly ShownSetting[]): Content =>
+  GROUPS.map(([id, group]) => renderGroup(id, group, { ...view, rows }))
+
+function renderRest(view: SettingsView): Html {
+  const rest = view.rows.filter(({ setting: { front, topic } }) => front === null && topic !== null)
+  return foldedCard({
+    title: 'All settings',
+    id: 'more',
+    about: `${rest.length} more`,
+    isOpen: isOpenFor(view, rest) || isFoundIn(view, rest, ''),
+    body: renderGroups(view, rest),
+  })
+}
 
 function renderSave({ paths: { paths, writable }, rows }: SettingsView): Html {
   const [file] = writable
@@ -333,60 +339,74 @@ function renderGroup(id: string, { title, topics }: Group, view: SettingsView): 
     title,
     id,
     body: parts.map(([topic, heading, those]) =>
-      foldRows(view, { title: heading, id: `settings-${topic}`, rows: those, group: title }),
+      foldRows(view, heading, `settings-${topic}`, those, title),
     ),
   })
 }
 
-interface RowsFold {
-  readonly title: string
-  readonly id: string
-  readonly rows: readonly ShownSetting[]
-  readonly group: string
-  readonly aside?: Content
-  readonly before?: Content
-  readonly after?: Content
-}
+const isOpenFor = ({ saved, refusals }: SettingsView, rows: readonly ShownSetting[]): boolean =>
+  rows.some(({ name }) => saved.has(name) || refusals.has(name))
+
+const isFoundIn = (
+  { search }: SettingsView,
+  rows: readonly ShownSetting[],
+  topic: string,
+): boolean => !search.isEmpty && rows.some((row) => search.finds(keywordsOf(row, topic)))
 
 /** Open where something in it was found, saved or refused. */
-export function foldRows(view: SettingsView, part: RowsFold): Html {
-  const { search, refusals, saved, paths } = view
-  const shown = part.rows.map((row) => {
-    const keywords = keywordsOf(row, `${part.group} ${part.title}`)
-    return { row, keywords, isHidden: !search.finds(keywords), isSaved: saved.has(row.name) }
-  })
-  const changed = part.rows.filter(({ origin }) => origin.by !== 'default').length
+function foldRows(
+  view: SettingsView,
+  title: string,
+  id: string,
+  rows: readonly ShownSetting[],
+  group: string,
+): Html {
+  const topic = `${group} ${title}`
+  const changed = rows.filter(({ origin }) => origin.by !== 'default').length
   return renderFold({
-    title: part.title,
-    id: part.id,
-    about: part.rows.map(({ setting }) => setting.title).join(', '),
+    title,
+    id,
+    about: rows.map(({ setting }) => setting.title).join(', '),
     aside:
-      part.aside ??
-      (changed === 0
+      changed === 0
         ? null
         : html`<span class="tag"
             >${fillCount({ one: '1 changed', other: '{count} changed' }, changed)}</span
-          >`),
-    isOpen: shown.some(({ row: { name }, isSaved }) => isSaved || refusals.has(name)),
-    isFound: !search.isEmpty && shown.some(({ isHidden }) => !isHidden),
-    body: html`${part.before}
-      <ul class="settings">
-        ${shown.map(({ row, ...how }) => renderSetting(row, { paths, refusals, ...how }))}
-      </ul>
-      ${part.after}`,
+          >`,
+    isOpen: isOpenFor(view, rows),
+    isFound: isFoundIn(view, rows, topic),
+    body: renderRows(view, rows, topic),
   })
 }
 
-/** Without settings of the line's cards. */
+const renderRows = (view: SettingsView, rows: readonly ShownSetting[], topic: string): Html =>
+  html`<ul class="settings">
+    ${rows.map((row) => renderSetting(row, view, topic))}
+  </ul>`
+
+/** The settings in front of one job, and what else belongs to it; `words`: further ones that find it. */
+export function renderJob(
+  view: SettingsView,
+  job: SettingJob,
+  words = '',
+  after: Content = null,
+  aside: Content = null,
+): Html {
+  const rows = view.rows.filter(({ setting }) => setting.front === job)
+  return html`<section class="job" id="${job}">
+    <header>
+      <h2>${SETTING_JOBS[job]}</h2>
+      ${aside}
+    </header>
+    <div>${renderRows(view, rows, `${SETTING_JOBS[job]} ${words}`)}${after}</div>
+  </section>`
+}
+
 const listTopics = (topics: Group['topics'], rows: readonly ShownSetting[]) =>
   Object.entries(topics)
     .map(
       ([topic, heading]) =>
-        [
-          topic,
-          heading,
-          rows.filter(({ setting }) => setting.topic === topic && setting.card === null),
-        ] as const,
+        [topic, heading, rows.filter(({ setting }) => setting.topic === topic)] as const,
     )
     .filter(([, , those]) => those.length > 0)
 

@@ -85,7 +85,7 @@ test('finds machines, labels, images, settings, people, pages and actions', asyn
   assert.not.match(forOtto.join('\n'), /Add a person|Make a backup|Settings/)
   const forLea = await find(lea, '')
   assert.not.match(forLea.join('\n'), /Add a machine|Settings/)
-  includes(forLea, '/ui/account#tokens Make an API token')
+  includes(forLea, '/ui/account#tokens Create an API token')
   assert.equal(await find(lea, 'flash bench'), [])
   assert.not.match((await find(lea, 'bench 7')).join('\n'), /Flash Bench|Configure/)
   for (const ask of [otto, lea]) {

@@ -197,11 +197,11 @@ test('redirects, this host, endless answers and silence are reported in words', 
   await using strict = await createNotifyLab({ FLASHER_NOTIFY_NETWORKS: '' })
   const other = await strict.add('webhook', { url: target.url, secret: SIGNING_KEY })
   await strict.ask(`${other}/test`, { method: 'POST' })
-  assert.match(await strict.textOf(other), '127.0.0.1 is this host')
+  assert.match(await strict.textOf(other), '127.0.0.1 is this server. Allow it in')
   const named = `http://localhost:${target.port}/`
   await strict.ask(other, asForm({ name: 'webhook', url: named, secret: '' }))
   await strict.ask(`${other}/test`, { method: 'POST' })
-  assert.match(await strict.textOf(other), /(?:127\.0\.0\.1|::1) is this host/)
+  assert.match(await strict.textOf(other), /(?:127\.0\.0\.1|::1) is this server\. Allow it in/)
   assert.is(target.received.length, 0)
 })
 

@@ -304,7 +304,8 @@ async function readRights(ask: Ask, id: string) {
   const [, form = ''] = (await (await ask(`/ui/people/${id}`)).text()).split(
     `action="/ui/people/${id}/role"`,
   )
-  const [, labels = ''] = /name="labels"[^>]* value="([^"]*)"/.exec(form) ?? []
+  const [, typed = ''] = /name="labels"[^>]* value="([^"]*)"/.exec(form) ?? []
+  const labels = /name="labels" value="-" checked/.test(form) ? '-' : typed
   const [, role = ''] = /<option value="([^"]*)" selected/.exec(form) ?? []
   return { role, labels }
 }

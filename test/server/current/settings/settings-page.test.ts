@@ -114,7 +114,7 @@ test('a field follows from the kind of its setting', async () => {
     ['metrics.open', /type="checkbox" role="switch" value="true"/, /Default: Off/],
     ['log.level', /<select/, /<option value="info" selected>Information</],
     ['pxe.loop_limit', /type="number"[^>]*placeholder="5"[^>]*min="1" max="1000"/, /1 to 1000\./],
-    ['pxe.max_flashes', /type="number"/, /0: No limit\./, /Default: No limit/],
+    ['pxe.max_flashes', /type="number"/, /0: no limit\./, /Default: No limit/],
     ['pxe.flash_silence', /placeholder="30 min"/, /Such as 30 s, 5 min/, /Default: 30 minutes/],
     ['tuning.max_upload_bytes', /placeholder="200 GiB"/, /Such as 500 MB or 10 GiB/],
     ['server.public_url', /type="url"/, /Such as https:\/\/flash\.example\.org/],
@@ -129,7 +129,7 @@ test('a field follows from the kind of its setting', async () => {
     assert.match(field, `aria-describedby="set-${name}-help`)
   }
   assert.match(fieldOf(page, 'server.port'), /Locked: set by the environment variable/)
-  assert.match(fieldOf(page, 'admin.password_hash'), /Security setting: it can only be changed/)
+  assert.match(fieldOf(page, 'server.session_secret'), /Security setting: can only be changed/)
   assert.match(fieldOf(page, 'cache.port'), 'after a restart of flasher-cache')
 })
 
@@ -306,7 +306,8 @@ test('a backup schedule that is refused comes back with its error', async () => 
 test('a search without a script shows what it finds, by name, key, variable or help', async () => {
   await using site = await open()
   await using server = await site.start()
-  assert.is(shownIn(await server.page()).length, listSettings(SETTINGS).length)
+  // All but the administrator password and its hash, which the account page changes.
+  assert.is(shownIn(await server.page()).length, listSettings(SETTINGS).length - 2)
   for (const [query, names] of [
     ['time+zone', ['display.timezone']],
     ['pxe.loop_limit', ['pxe.loop_limit']],
@@ -327,20 +328,51 @@ test('settings have names, sections of the specification are there, and none is 
   for (const id of ['identity', 'network', 'storage']) {
     assert.match(page, new RegExp(`<section class="card"\\s+id="${id}"`), id)
   }
-  for (const id of ['ramboot', 'dhcp-pxe', 'netboot-release', 'backup-schedule']) {
-    assert.match(page, `<div id="${id}" class="folded">`)
+  for (const id of ['ramboot', 'netboot-release', 'backup-schedule']) {
+    assert.match(page, `<section class="job" id="${id}">`)
   }
+  assert.match(page, '<div id="dhcp-pxe" class="folded">')
   assert.not.match(page, 'id="wizard"')
   assert.not.match(page, /<ul class="settings">\s*<\/ul>/)
+  assert.match(page, '<label for="set-display.timezone">Time zone</label>')
   assert.match(
-    page,
-    /<label for="set-display\.timezone">Time zone<\/label>\s*<code class="key">display\.timezone<\/code>/,
+    fieldOf(page, 'tuning.max_upload_bytes'),
+    /Default: 200 GiB\. A file or <code>FLASHER_TUNING_MAX_UPLOAD_BYTES<\/code> overrides it\./,
   )
-  assert.match(
-    page,
-    /Default: 200 GiB\. Override with <code>FLASHER_TUNING_MAX_UPLOAD_BYTES<\/code> or a file\./,
-  )
+  // In front stand the jobs; a row behind "All settings" opens it where it is found or saved.
+  const front = page.slice(0, page.indexOf('id="more"'))
+  assert.equal(shownIn(front), listFront())
+  for (const [query, isOpen] of [
+    ['', false],
+    ['?q=time+zone', false],
+    ['?q=loop', true],
+    ['?saved=config&at=display.timezone', false],
+    ['?saved=config&at=pxe.loop_limit', true],
+  ] as const) {
+    const all = /<details class="card fold"([^>]*)>/.exec(await server.page(query))
+    assert.is(all?.[1]?.includes('open'), isOpen, query)
+  }
+  assert.match(front, 'id="admin.password"')
+  assert.match(front, 'id="admin.password_hash"')
 })
+
+const listFront = () => [
+  'server.public_url',
+  'server.tls_cert',
+  'server.tls_key',
+  'display.timezone',
+  'withcache.url',
+  'boot.release_repo',
+  'boot.release_tag',
+  'pxe.max_flashes',
+  'proof.enabled',
+  'power.networks',
+  'backup.enabled',
+  'backup.cadence',
+  'backup.retention',
+  'people.nameless_login',
+  'notify.networks',
+]
 
 test('DHCP: the file of each architecture, signed ones unless iPXE is chosen', async () => {
   await using site = await open()

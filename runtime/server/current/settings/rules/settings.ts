@@ -54,10 +54,11 @@ export const SETTINGS = {
   admin: ADMIN_SETTINGS,
   people: {
     nameless_login: setting({
-      title: 'Login without a name',
+      title: 'Administrator password login',
       topic: 'login',
+      front: 'access',
       help: 'Allows the login with the shared administrator password. `off`: only while no person is an administrator.',
-      kind: choice({ always: 'Always', off: 'Only while nobody else administrates' }),
+      kind: choice({ always: 'Always', off: 'Only if no person is an administrator' }),
       fallback: 'always',
     }),
   },
@@ -66,7 +67,7 @@ export const SETTINGS = {
     host: setting({
       title: 'Listen address',
       topic: 'listening',
-      help: 'The address to listen on; `::` for IPv6 too.',
+      help: 'The address to listen on. `::` includes IPv6.',
       kind: kinds.host,
       fallback: '0.0.0.0',
       restart: true,
@@ -74,7 +75,7 @@ export const SETTINGS = {
     port: setting({
       title: 'Port',
       topic: 'listening',
-      help: 'The port to listen on; network-boot firmware tries 8080, then 80.',
+      help: 'The port to listen on. Network-boot firmware tries 8080, then 80.',
       kind: port,
       fallback: 8080,
       restart: true,
@@ -96,7 +97,7 @@ export const SETTINGS = {
     backup_dir: setting({
       title: 'Backup folder',
       topic: 'folders',
-      help: 'Where the backup driver `fs` writes.',
+      help: 'The folder of the backup storage `fs`.',
       kind: path('/srv/flasher/backups'),
       fallback: '',
       restart: true,
@@ -107,7 +108,7 @@ export const SETTINGS = {
     url: setting({
       title: 'Address of the cache service',
       topic: 'upstream',
-      help: 'The address of the cache service that holds the images; empty: none.',
+      help: 'The cache service that holds your images.',
       kind: baseUrl('http://192.0.2.10:8081'),
       fallback: '',
       card: 'ramboot',
@@ -115,7 +116,7 @@ export const SETTINGS = {
     token: setting({
       title: 'Token for the cache service',
       topic: 'upstream',
-      help: 'The `cache.token` of that service. With it, the server reports which images machines use, and the cache keeps them.',
+      help: 'The `cache.token` of the cache service. With it, the cache knows which images machines use, and keeps them.',
       kind: kinds.secretText,
       fallback: '',
     }),
@@ -128,7 +129,7 @@ export const SETTINGS = {
     delta: setting({
       title: 'Write only what differs',
       topic: 'flashing',
-      help: 'Whether machines read their disks and write only what differs, where the image has an index (`flasher pack`).',
+      help: 'Machines read their disks and write only what differs. Only for images with an index (`flasher pack`).',
       kind: toggle,
       fallback: false,
     }),
@@ -137,42 +138,43 @@ export const SETTINGS = {
     servers: setting({
       title: 'Servers of this site',
       topic: 'boot',
-      help: 'The addresses of all servers of this site as machines reach them; a machine that gets no answer from one goes to the next. The list may name this server itself, so that all have the same one; empty: this server alone.',
+      help: 'All servers of this site, as machines reach them. A machine without an answer tries the next one. The list may include this server. Leave empty for this server alone.',
       kind: kinds.serverUrls,
       fallback: [],
     }),
     tokens: setting({
       title: 'Boot tokens',
       topic: 'boot',
-      help: 'Whether machines must prove with a token from their boot script that this server booted them; `prefer`: only machines that can.',
+      help: 'Machines must prove with a token that this server booted them. `prefer`: only machines that can.',
       kind: choice({ off: 'Off', prefer: 'Machines that can', require: 'All machines' }),
       fallback: 'off',
     }),
     tokens_hours: setting({
       title: 'Lifetime of boot tokens (hours)',
       topic: 'boot',
-      help: 'How long such a token is valid: longer than a flash takes, or a person at the wizard.',
+      help: 'How long a boot token is valid. It must outlast a flash, and a person at the wizard.',
       kind: wholeNumber(1, 8760),
       fallback: 24,
     }),
     max_flashes: setting({
       title: 'Simultaneous flashes',
       topic: 'flashing',
-      help: 'How many machines may flash at the same time, while the others wait in line; 0: no limit.',
+      front: 'flashing',
+      help: 'How many machines may flash at the same time. The others wait in line. 0: no limit.',
       kind: wholeNumber(0, 100_000, { 0: 'No limit' }),
       fallback: 0,
     }),
     flash_silence: setting({
-      title: 'Free the place of a silent machine after',
+      title: 'Skip a silent machine after',
       topic: 'flashing',
-      help: 'How long a flashing machine may go without a report before its place goes to the next in line.',
+      help: 'How long a flashing machine may be silent before the next one in line starts.',
       kind: duration,
       fallback: 1800,
     }),
     armed_hours: setting({
-      title: 'End an order to flash once after',
+      title: 'Disarm machines after (hours)',
       topic: 'flashing',
-      help: 'Hours after which a machine in the mode flasher-flash-once is no longer armed, unless it has booted the live system for it; 0: never.',
+      help: 'A machine that is armed to flash once is disarmed unless it boots the live system in this time. 0: never.',
       kind: wholeNumber(0, 8760, { 0: 'Never' }),
       fallback: 0,
     }),
@@ -180,7 +182,7 @@ export const SETTINGS = {
     inventory_refresh: setting({
       title: 'Refresh disk inventory after',
       topic: 'boot',
-      help: 'How old a disk inventory may be before the live system takes a new one; `0`: at every second boot.',
+      help: 'How old a disk inventory may be before the live system takes a new one. `0`: at every second boot.',
       kind: duration,
       fallback: 86_400,
     }),
@@ -194,7 +196,7 @@ export const SETTINGS = {
     boot_disk_once_after_flash: setting({
       title: 'Boot the disk once between flashes',
       topic: 'flashing',
-      help: 'Whether `flasher-flash-always` lets a machine boot its disk once between two flashes.',
+      help: 'Machines in the mode `flasher-flash-always` boot their disk once between two flashes.',
       kind: toggle,
       fallback: false,
     }),
@@ -204,14 +206,15 @@ export const SETTINGS = {
     networks: setting({
       title: 'Networks of BMCs',
       topic: 'power',
+      front: 'power',
       help: 'The networks of your BMCs, wake-on-LAN and power hooks, as addresses and CIDR ranges. Leave empty to turn power control off.',
       kind: kinds.ranges,
       fallback: [],
     }),
     patience: setting({
-      title: 'Wait for a machine to turn on or off',
+      title: 'Time to turn on or off',
       topic: 'power',
-      help: 'How long a machine may take to be on or off after its BMC was asked, before that counts as failed.',
+      help: 'How long a machine may take to turn on or off before that counts as failed.',
       kind: shortDuration,
       fallback: 120,
     }),
@@ -227,37 +230,39 @@ export const SETTINGS = {
     enabled: setting({
       title: 'Wait for the first boot',
       topic: 'flashing',
-      help: 'Whether the server waits after each flash until the new system has booted, and has first-boot templates tell it so.',
+      front: 'flashing',
+      help: 'After each flash, the server waits until the new system has booted. First-boot templates report the boot.',
       kind: toggle,
       fallback: false,
     }),
     limit: setting({
       title: 'Longest first boot',
       topic: 'flashing',
-      help: 'How long a new system may take to be seen after its flash, before it counts as not seen.',
+      help: 'How long a new system may take to be seen after its flash.',
       kind: shortDuration,
       fallback: 1800,
     }),
     url: setting({
       title: 'Address of the server for new systems',
       topic: 'flashing',
-      help: 'Where systems that were flashed reach this server to say that they have booted; empty: where the machine reached it.',
+      help: 'Where new systems report their boot. Leave empty to use the address that the machine used.',
       kind: baseUrl('http://192.0.2.10:8080'),
       fallback: '',
     }),
     port: setting({
       title: 'SSH port of new systems',
       topic: 'flashing',
-      help: 'The TCP port on which new systems run SSH, such as 22. A host key that was not there before proves that the system has booted. 0 turns this off.',
+      help: 'The SSH port of new systems, such as 22. A new host key counts as booted. 0 turns this off.',
       kind: kinds.wholeNumber(0, 65_535),
       fallback: 0,
     }),
   },
   notify: {
     networks: setting({
-      title: 'Networks of receivers on this host',
+      title: 'Local receivers',
       topic: 'notifications',
-      help: 'Addresses and CIDR ranges to which notifications may go although they are loopback or link-local addresses, or of this host; every other address is allowed.',
+      front: 'notifications',
+      help: 'Addresses and CIDR ranges of this host, loopback or link-local that may receive notifications. All other addresses are allowed.',
       kind: kinds.ranges,
       fallback: [],
     }),
@@ -276,7 +281,7 @@ export const SETTINGS = {
     url: setting({
       title: 'Address of the shared database',
       topic: 'database',
-      help: 'The PostgreSQL database that keeps the state (`postgres://user:password@host/name`), which several servers may share; empty: this server stands alone.',
+      help: 'The PostgreSQL database that keeps the state (`postgres://user:password@host/name`). Several servers may share it. Leave empty if this server stands alone.',
       kind: kinds.secretText,
       fallback: '',
       restart: true,
@@ -285,7 +290,7 @@ export const SETTINGS = {
     password_file: setting({
       title: 'File with the password of the shared database',
       topic: 'database',
-      help: 'The file whose first line is the password of that database, instead of one in its address.',
+      help: 'A file with the password on its first line, instead of one in the address.',
       kind: path('/etc/flasher/database-password'),
       fallback: '',
       restart: true,
@@ -294,7 +299,7 @@ export const SETTINGS = {
     key: setting({
       title: 'Key for secrets in the shared database',
       topic: 'database',
-      help: 'Wraps the secrets that servers share as rows of that database (`openssl rand -base64 32`); empty: each server keeps its own.',
+      help: 'Encrypts the secrets that servers share (`openssl rand -base64 32`). Leave empty if each server keeps its own.',
       kind: kinds.secretText,
       fallback: '',
       restart: true,
@@ -303,16 +308,16 @@ export const SETTINGS = {
     key_file: setting({
       title: 'File with the key for secrets in the shared database',
       topic: 'database',
-      help: 'The file whose first line is that key, instead of `database.key`.',
+      help: 'A file with the key on its first line, instead of `database.key`.',
       kind: path('/etc/flasher/database-key'),
       fallback: '',
       restart: true,
       kept: true,
     }),
     own_url: setting({
-      title: 'Address of this server for the others',
+      title: 'Address for the other servers',
       topic: 'database',
-      help: 'How the other servers on that database reach this one, to which they pass requests on while it leads.',
+      help: 'Where the other servers reach this one. They pass requests on to it while it leads.',
       kind: baseUrl('http://192.0.2.7:8080'),
       fallback: '',
       restart: true,
@@ -324,7 +329,7 @@ export const SETTINGS = {
     enabled: setting({
       title: 'Scheduled backups',
       topic: 'backups',
-      help: 'Whether backups are made on schedule.',
+      help: 'Backups are made on schedule.',
       kind: toggle,
       fallback: false,
       card: 'backup-schedule',
@@ -333,7 +338,7 @@ export const SETTINGS = {
       title: 'Backup interval',
       topic: 'backups',
       help: 'How often backups are made.',
-      kind: choice({ daily: 'Every day', weekly: 'Every week', manual: 'Never, only manually' }),
+      kind: choice({ daily: 'Every day', weekly: 'Every week', manual: 'Only manually' }),
       fallback: 'manual',
       card: 'backup-schedule',
     }),
@@ -348,7 +353,7 @@ export const SETTINGS = {
     driver: setting({
       title: 'Backup storage',
       topic: 'backups',
-      help: 'Where backups are stored: `fs` (a folder), `s3`, or another unstorage driver whose package is installed.',
+      help: 'Where backups are stored: `fs` (a folder), `s3`, or another unstorage driver that is installed.',
       kind: kinds.nameLike('fs', 's3'),
       fallback: 'fs',
       restart: true,
@@ -356,7 +361,7 @@ export const SETTINGS = {
     driver_options: setting({
       title: 'Options of the backup storage',
       topic: 'backups',
-      help: 'Options of that driver.',
+      help: 'Options of the backup storage.',
       kind: kinds.options,
       fallback: {},
       restart: true,
@@ -403,8 +408,8 @@ const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = SECTIONS
 
 const HEAD = `# Settings
 
-Made by \`flasher-web config reference\`; do not edit. How files and variables work together is in
-[server.md](server.md).
+Made by \`flasher-web config reference\`; do not edit. [server.md](server.md) explains how files and
+variables work together.
 
 In a file, a key stands in its section:
 
@@ -413,11 +418,11 @@ In a file, a key stands in its section:
 port = 8080
 \`\`\`
 
-Every key can be said by an environment variable as well, which counts more; an empty one counts as
-none. Lists are written with commas there. Keys marked ↻ count from the next start on, all others as
-soon as the configuration is read again (\`SIGHUP\`, \`systemctl reload flasher-web\`, or an edit on the
-settings page). Keys marked 🔒 are never shown nor logged. What the wizard and the commands read is
-under [Other variables](#other-variables).
+Every key has an environment variable, which overrides it. An empty variable is ignored. Separate
+lists with commas there. Keys marked ↻ take effect after a restart, all others as soon as the
+configuration is read again (\`SIGHUP\`, \`systemctl reload flasher-web\`, or an edit on the settings
+page). Keys marked 🔒 are never shown or logged. The wizard and the commands read the
+[other variables](#other-variables).
 `
 
 export function renderReference(): string {
