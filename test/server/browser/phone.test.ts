@@ -33,7 +33,7 @@ test('the code leads to the page after the login, which arms in two taps and sho
   await site.boxes.boot(1)
   await site.boxes.done(1)
 
-  await page.getByText('Flash again…').tap()
+  await page.getByText('Flash again…').waitFor()
   await page.getByRole('button', { name: 'As before…' }).tap()
   await page.getByRole('textbox', { name: /Type the last 4/ }).fill(serialOf(1).slice(-4))
   await page.getByRole('button', { name: 'Arm this machine' }).tap()

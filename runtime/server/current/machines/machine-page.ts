@@ -427,8 +427,9 @@ function renderHistory({ context, view, runs, events }: MachineFacts): Html {
   const { mac, cycle } = view.machine
   const clock = context.clock()
   // Why it failed is said above.
-  const said = view.view.state === 'failed' ? cycle.failure?.reason : undefined
-  const shown = runs.map((run) => (run.reason === said ? { ...run, reason: null } : run))
+  const isFailed = view.view.state === 'failed'
+  const shown = runs.map((run, at) => (isFailed && at === 0 ? { ...run, reason: null } : run))
+  const said = isFailed ? cycle.failure?.reason : undefined
   const news = events.map((event) => ({
     ...event,
     summary: event.summary.replace(`: ${said}`, ''),
