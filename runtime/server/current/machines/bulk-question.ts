@@ -187,7 +187,7 @@ export function renderPreview(preview: {
   const { action, verdicts, form, wanted, error, command, misfits } = preview
   const going = verdicts.filter(({ refusal }) => refusal === null).length
   const arms = verdicts.filter((verdict) => verdict.arms).length
-  const typed = {
+  const sure = {
     name: 'sure',
     label: fillHtml(
       action === 'delete'
@@ -197,6 +197,7 @@ export function renderPreview(preview: {
         number: html`<code>${wanted}</code>`,
       },
     ),
+    value: wrongNumber(form, wanted),
     mono: true,
     required: true,
     maxLength: 6,
@@ -227,7 +228,7 @@ export function renderPreview(preview: {
     form: {
       action: BULK_PATH,
       fields: html`${keptOf(form, [WRITING])}${hidden({ seen: digestOf(verdicts) })}
-      ${renderWriting(verdicts, form)} ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,
+      ${renderWriting(verdicts, form)} ${wanted === null ? hidden({ sure: '' }) : textField(sure)}`,
       cancel: backOf(form),
       button:
         going === 0
@@ -247,6 +248,12 @@ const renderMisfit = (why: string, rows: readonly MachineView[], arms: number): 
         rows.length > MAX_NAMES ? ` and ${rows.length - MAX_NAMES} more` : ''
       }`,
   )
+
+/** The right one is typed again once something has changed. */
+function wrongNumber(form: URLSearchParams, wanted: string | null): string {
+  const typed = form.get('sure') ?? ''
+  return typed.trim() === wanted ? '' : typed
+}
 
 export const BULK_PATH = '/ui/machines/bulk'
 

@@ -130,10 +130,13 @@ const needsVouching = (machine: Machine): boolean =>
 const offerUnlock = ({ locked }: Machine): OfferedAction | null =>
   locked ? { action: 'unlock', isPrimary: true } : null
 
+const mayBeFlashed = ({ boot_mode, locked, capture }: Machine): boolean =>
+  isFlashMode(boot_mode) && !locked && !isPending(capture)
+
 /** Disarm what is armed; after a failure, flash again first. */
 function offerFlash({ machine, view, plan }: MachineView): OfferedAction | null {
-  const { boot_mode, bty_image_ref: ref, target_disk_serial: serial, locked } = machine
-  if (!isFlashMode(boot_mode) || locked) return null
+  const { bty_image_ref: ref, target_disk_serial: serial } = machine
+  if (!mayBeFlashed(machine)) return null
   if (view.state === 'armed') {
     return isHalfWritten(machine) ? null : { action: 'disarm', isPrimary: false }
   }

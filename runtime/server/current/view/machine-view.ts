@@ -153,17 +153,18 @@ export const nameOf = ({
 }: Pick<Machine, 'name' | 'hostname' | 'mac'>): string => name ?? hostname ?? mac
 
 /** At once or after its turn in the queue. */
-export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
-  isFlashMode(machine.boot_mode) &&
-  (boot.decision.kind === 'to-live' || boot.rule === 'queued') &&
-  plan.plan.mode === 'flash'
+export const willFlash = ({ boot, plan }: MachineView): boolean =>
+  RULES[boot.rule].flashes && plan.plan.mode === 'flash'
 
 export const isWaiting = ({ machine, boot }: MachineView): boolean =>
   boot.rule === 'queued' && machine.cycle.queued_at !== null
 
 /** What the stored mode does now, where its own text would say something else; null: it says so. */
-export const describeStanding = ({ boot, view: { is, next } }: MachineView): string | null =>
-  AS_CHOSEN.has(boot.rule) ? null : `${is} ${next}`
+export function describeStanding(view: MachineView): string | null {
+  const { boot, plan } = view
+  const isSaid = AS_CHOSEN.has(boot.rule) || willFlash(view) || plan.mismatch !== null
+  return isSaid ? null : `${view.view.is} ${view.view.next}`
+}
 
 /** As the mode says, at the latest with the image and the disk that are selected beside it. */
 const AS_CHOSEN: ReadonlySet<BootRule> = new Set([
@@ -172,9 +173,6 @@ const AS_CHOSEN: ReadonlySet<BootRule> = new Set([
   'disks-wanted',
   'disks-stale',
   'disks-known',
-  'flash',
-  'flash-retry',
-  'queued',
   'no-image',
   'unknown-image',
   'not-an-image',
@@ -255,7 +253,8 @@ export function renderSentence(view: MachineView): Html {
   if (view.run !== null) return renderRunning(view.run, view.view.is, view.view.next)
   const state = html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
   if (!willFlash(view) || view.image === null) return state
-  if (isWaiting(view)) return html`${state} ${renderSubjects(view.image.name, renderTarget(view))}`
+  if (view.boot.rule === 'queued')
+    return html`${state} ${renderSubjects(view.image.name, renderTarget(view))}`
   const isAlways = flashesAlways(view.machine.boot_mode)
   const sentence = fillHtml(
     isAlways

@@ -15,9 +15,9 @@ import {
   createFixture,
   diskOf,
   type Fixture,
-  MAC as MACHINE,
   PXE_RULES,
 } from '#test/support/server/machine-fixture.ts'
+import { RUN } from '#test/support/server/runs.ts'
 import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('forms of the pages, as scripts post them')
@@ -407,41 +407,6 @@ const offered = ({ machine, surroundings }: Fixture, run: Run | null = null) =>
   listActions(viewMachine(machine, surroundings, run))
     .map(({ action, isPrimary }) => (isPrimary ? action.toUpperCase() : action))
     .join(' ')
-
-const RUN: Run = {
-  id: 'c0ffee00-0001',
-  mac: MACHINE,
-  mode: 'flash',
-  reported: true,
-  phase: 'write',
-  result: null,
-  stalled: false,
-  started_at: null,
-  updated_at: '2026-05-01T00:00:00.000Z',
-  ended_at: null,
-  step_bytes: 0,
-  step_total: null,
-  total_bytes: null,
-  has_log: false,
-  bytes_read: 0,
-  bytes_written: 0,
-  bytes_kept: null,
-  delta: null,
-  rate: null,
-  eta_seconds: null,
-  image: null,
-  sources: null,
-  disk: null,
-  armed_by: null,
-  bottleneck: null,
-  server: null,
-  warning: null,
-  verified: null,
-  reason: null,
-  steps: [],
-  proof: null,
-  stamps: null,
-}
 
 test('from its discovery to its end: nothing but its run while it is flashed', () => {
   const fixture = createFixture()

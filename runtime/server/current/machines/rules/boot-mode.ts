@@ -223,11 +223,14 @@ export const RULES = {
     is: 'Waiting for a live system. A flash never reported its end, so the disk may be half written.',
     next: 'Fetch one under Network boot, or boot the disk anyway if you know that it is intact.',
   }),
-  queued: disk('armed', {
-    reason: 'It waits for its turn, as max_flashes machines are being flashed.',
-    is: 'Ready to be flashed.',
-    next: 'Its next network boot waits for its turn, then flashes it.',
-  }),
+  queued: {
+    ...flash({
+      reason: 'It waits for its turn, as max_flashes machines are being flashed.',
+      is: 'Ready to be flashed.',
+      next: 'Its next network boot waits for its turn, then flashes it.',
+    }),
+    starts: 'disk',
+  },
   capture: attended('capture', {
     reason: 'A capture of one of its disks was ordered.',
     is: 'A capture is ordered.',

@@ -47,6 +47,8 @@ const SUGGESTS_FLASH: ReadonlySet<BootRule> = new Set([
   'flashed',
   'disk-allowed',
   'disarmed',
+  'withdrawn',
+  'expired',
 ])
 
 function viewRun({ mode, stalled }: RunView): StateView {
@@ -89,42 +91,50 @@ const RUNNING = {
 } as const
 
 const OTHER_DISK = 'Select its disk. Until then it opens the wizard.'
+const OPENS_WIZARD = 'Its next network boot opens the wizard.'
 
 function decideCapture({ capture }: Machine, { plan, mismatch }: PlanRuling): StateView {
   if (plan.mode === 'interactive' && plan.reason !== null) {
-    const next = mismatch === null ? RULES.capture.next : OTHER_DISK
+    const next = mismatch === null ? OPENS_WIZARD : OTHER_DISK
     return { state: 'needs-you', is: plan.reason, next }
   }
   const isStarted = capture !== null && capture.offers > 0 && capture.planned_at !== null
   return isStarted ? { state: 'running', ...RUNNING.capture } : usual('capture')
 }
 
-function decideTrouble(machine: Machine, { boot, plan }: Rulings): StateView | null {
-  const { failure, loop_suspected_at } = machine.cycle
-  if (failure !== null) {
-    const { reason } = failure
+function decideTrouble(machine: Machine, rulings: Rulings): StateView | null {
+  const { rule } = rulings.boot
+  const { plan, mismatch } = rulings.plan
+  if (machine.cycle.failure !== null) {
+    const { reason } = machine.cycle.failure
     const is = reason === null ? 'The flash failed.' : `The flash failed: ${reason}`
-    const next =
-      boot.rule === 'disk-allowed'
-        ? 'Its next network boot starts its own disk. Choose Try again to flash it.'
-        : isFlashMode(machine.boot_mode)
-          ? 'Its next network boot tries again.'
-          : 'The wizard is open on its screen.'
-    return { state: 'failed', is, next }
+    return { state: 'failed', is, next: decideAfterFailure(machine, rulings) }
   }
-  if (loop_suspected_at !== null || boot.alarms) {
+  if (LOOPS.has(rule)) {
     return {
       state: 'needs-you',
-      is: RULES[boot.rule].is,
+      is: RULES[rule].is,
       next: 'Find out why, then flash it again or change what it does on network boot.',
     }
   }
-  if (plan.mismatch !== null && plan.plan.mode !== 'exit') {
-    const serial = machine.target_disk_serial ?? ''
-    const is = renderDiskMismatch(plan.mismatch, serial)
+  if (!RULES[rule].flashes) return null
+  if (mismatch !== null) {
+    const is = renderDiskMismatch(mismatch, machine.target_disk_serial ?? '')
     return { state: 'needs-you', is, next: OTHER_DISK }
   }
-  return null
+  return plan.mode === 'interactive' && plan.reason !== null
+    ? { state: 'needs-you', is: plan.reason, next: OPENS_WIZARD }
+    : null
+}
+
+const LOOPS: ReadonlySet<BootRule> = new Set(['loop-to-disk', 'loop-to-person'])
+
+function decideAfterFailure({ boot_mode }: Machine, { boot: { rule }, plan: { plan } }: Rulings) {
+  if (!isFlashMode(boot_mode)) return 'The wizard is open on its screen.'
+  if (rule === 'disk-allowed')
+    return 'Its next network boot starts its own disk. Choose Try again to flash it.'
+  if (!RULES[rule].flashes) return RULES[rule].next
+  return plan.mode === 'flash' ? 'Its next network boot tries again.' : OPENS_WIZARD
 }
 
 function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
