@@ -6,6 +6,7 @@ import { MACHINE_STATES, urgencyOf, type MachineState } from '#fleet/machine/rul
 import type { ActiveSets } from '#fleet/boot/boot-sets.ts'
 import { openBootFiles } from '#server/current/assembly/netboot.ts'
 import { ACTIONS } from '#server/current/machines/rules/action.ts'
+import { MODES } from '#server/current/machines/rules/boot-mode.ts'
 import { rememberOffer } from '#server/current/machines/rules/contact.ts'
 import { resumeOrder } from '#server/current/machines/rules/disarming.ts'
 import { hasUnfinishedFlash, type Machine } from '#server/current/machines/rules/machine.ts'
@@ -198,7 +199,8 @@ function readCard(view: MachineView): string | null {
   const { machine, boot, plan } = view
   if (OF_FORM.has(boot.rule) || plan.mismatch !== null) return null
   const cards = String(renderModes(machine.boot_mode, machine.boot_mode, describeStanding(view)))
-  return textOf(cards.split(`value="${machine.boot_mode}"`)[1]?.split('<input')[0])
+  const card = textOf(cards.split(`value="${machine.boot_mode}"`)[1]?.split('<input')[0])
+  return card.replace(MODES[machine.boot_mode].title, '')
 }
 
 /** Wherever something is said of its next network boot; a run says that of itself. */
