@@ -10,6 +10,7 @@ import {
   createCurrentServer,
   PERSON_PASSWORD,
 } from '#test/support/people/current-server.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
 import { EXPECTED, listUnmatched } from '#test/support/people/expected-routes.ts'
 import { type Ask, askEverything, askWith, openPeople } from '#test/support/people/rights-matrix.ts'
 import { PASSWORD as SERVER_PASSWORD } from '#test/support/server/assembled.ts'
@@ -233,6 +234,34 @@ test('a link is remembered, a foreign one ignored, and the setting counts more',
   await using served = await serveCache(folder.path, { serverUrl: 'https://flasher.example/lab/' })
   const page = await (await visit(served.base, '/ui/dashboard')).text()
   assert.match(page, 'href="https://flasher.example/lab/ui/cache/back?to=%2Fui%2Fdashboard"')
+})
+
+test('a server beside is found and asked what the side bar shows; where none answers, the cache has its own', async () => {
+  await using folder = await makeFolder()
+  const said = {
+    open: ['/ui/dashboard', '/ui/machines', '/ui/cache', '/ui/events'],
+    alarms: 3,
+    batches: 2,
+  }
+  const server = await startHostileServer((_, response) => response.end(JSON.stringify(said)))
+  const portBeside = Number(new URL(server.origin).port)
+  await using served = await serveCache(folder.path, { portBeside })
+  const answer = await visit(served.base, '/ui/dashboard', 'other=secret')
+  const page = await answer.text()
+  assert.match(page, `href="${server.origin}/ui/cache/back?to=%2Fui%2Fmachines"`)
+  assert.match(page, /title="Events that need attention"\s*>3</)
+  assert.not.match(page, '>Settings<')
+  assert.match(answer.headers.get('set-cookie') ?? '', 'flasher-server=')
+  const [asked] = server.seen
+  assert.equal([asked?.url, /other/.test(asked?.headers.cookie ?? '')], ['/ui/cache/frame', false])
+  const way = await (await visit(served.base, '/ui/find?q=box%201')).text()
+  assert.match(way, `url=${server.origin}/ui/find?q=box+1`)
+  await server[Symbol.asyncDispose]()
+  const alone = await (await visit(served.base, '/ui/dashboard')).text()
+  assert.not.match(alone, '/ui/cache/back')
+  assert.match(alone, '<span>Images</span>')
+  const found = await visit(served.base, '/ui/find?q=box')
+  assert.is(found.headers.get('location'), '/ui/dashboard?q=box')
 })
 
 test.run()

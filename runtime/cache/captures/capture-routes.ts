@@ -196,12 +196,11 @@ function renderActor(event: H3Event): string {
 
 interface CapturePages {
   readonly home: string
-  render(
-    event: H3Event,
-    view: { readonly title: string; readonly section: string; readonly body: Html },
-  ): string
-  /** Null: the server's address is unknown. */
-  serverLink(event: H3Event, path: string): string | null
+  open(event: H3Event): Promise<{
+    render(view: { readonly title: string; readonly section: string; readonly body: Html }): string
+    /** Null: the server's address is unknown. */
+    serverLink(path: string): string | null
+  }>
 }
 
 export function capturePageRoutes(
@@ -210,16 +209,16 @@ export function capturePageRoutes(
 ): readonly Route[] {
   const { home } = pages
 
-  function show(
+  async function show(
     event: H3Event,
     capture: Capture,
     typed: { readonly name: string; readonly error: string } | null,
   ) {
-    const serverLink = (path: string) => pages.serverLink(event, path)
+    const { render, serverLink } = await pages.open(event)
     const clock = { now: now(), zone: 'UTC' } as const
     const body = renderCapture({ capture, clock, typed, serverLink })
     const view = { title: 'Captured image', section: home, body }
-    return page(pages.render(event, view), typed === null ? 200 : 422)
+    return page(render(view), typed === null ? 200 : 422)
   }
 
   async function accept(event: H3Event, form: URLSearchParams) {

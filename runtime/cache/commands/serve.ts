@@ -11,7 +11,7 @@ import { createSecret } from '#kit/web/access/secret.ts'
 import { createCacheSessions } from '#fleet/access/owner-rows.ts'
 import { createSources } from '#engine/image/sources/sources.ts'
 import { readS3Access } from '#kit/net/s3/s3-client.ts'
-import { prepareStateDir } from '#kit/config/state-dirs.ts'
+import { isThere, prepareStateDir } from '#kit/config/state-dirs.ts'
 import { createCacheServer } from '#cache/routes/server.ts'
 import {
   decidePaths,
@@ -57,6 +57,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
     isChosenToken: (text) => isOneOf(text, configuredTokens(config)),
     folder: paths.folder,
     serverUrl: () => config.current().server.public_url,
+    portBeside: async () => ((await isThere(paths.state)) ? config.current().server.port : null),
     env,
     version,
     now,

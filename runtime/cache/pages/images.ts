@@ -346,7 +346,11 @@ export function renderImages(view: ImagesView): Html {
     rows.some(({ state, download }) => isMoving(state) || download !== null) ||
     captures.some(({ status }) => status !== 'waiting')
   return html`${rows.length === 0 ? null : renderFilters(view)}
-    <div class="stack" ${refreshEvery('images', here, isBusy ? 1 : 10)}>
+    <div
+      class="stack"
+      ${attributes({ 'hx-select-oob': rows.length === 0 ? null : '#views:morph' })}
+      ${refreshEvery('images', here, isBusy ? 1 : 10)}
+    >
       ${renderAdded(view)} ${renderCaptures(captures, clock)} ${renderSpace(view)}
       ${renderUploads(view)} ${rows.length === 0 ? null : renderList(view)}
       <noscript

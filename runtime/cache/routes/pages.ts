@@ -7,13 +7,15 @@ import { page, seeOther, type Answer } from '#kit/web/answers/answers.ts'
 import { boundsOf, callerOf, peerOf, type LogSink } from '#kit/web/answers/caller.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { postButton } from '#kit/web/ui/fields.ts'
-import { address, html } from '#kit/web/ui/html.ts'
+import { address, fillHtml, html } from '#kit/web/ui/html.ts'
+import { card, factList } from '#kit/web/ui/elements.ts'
+import { describeSession, nameCaller } from '#kit/web/ui/who.ts'
 import { KEYS_PATH, chooseKeys, renderKeysPage } from '#kit/web/ui/keys-page.ts'
 import { SECTIONS } from '#kit/web/ui/rules/sections.ts'
 import { readListQuery } from '#kit/web/ui/tables.ts'
 import { formRoute, pageRoute } from '#kit/web/ui/form-notices.ts'
 import type { Route } from '#kit/web/answers/route.ts'
-import { type CachePages, HOME } from '#cache/pages/layout.ts'
+import { type CachePages, FIND_PATH, HOME } from '#cache/pages/layout.ts'
 import {
   type AddForm,
   EMPTY_FORM,
@@ -32,8 +34,9 @@ export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[]
   return [
     pageRoute(HOME, 'read', (event) => rememberServer(event) ?? show(event, EMPTY_FORM)),
     pageRoute('/ui/remove', 'read', (event) => askRemoval(site, pages, event)),
-    pageRoute('/ui/account', 'read', (event) => showAccount(pages, event)),
+    pageRoute('/ui/account', 'own', (event) => showAccount(site, pages, event)),
     pageRoute(KEYS_PATH, 'own', (event) => showKeys(pages, event)),
+    pageRoute(FIND_PATH, 'own', (event) => findElsewhere(pages, event)),
     formRoute(KEYS_PATH, 'own', (_, form) => chooseKeys(form)),
     formRoute('/ui/add', 'admin', (event, form) => addImage(site, show, event, form)),
     formRoute('/ui/fetch', 'admin', async (_, form) => {
@@ -62,28 +65,47 @@ function rememberServer(event: H3Event) {
   return origin === null ? null : seeOther(HOME, { 'set-cookie': renderServerCookie(origin) })
 }
 
-const showAccount = (pages: CachePages, event: H3Event) =>
-  page(
-    pages.render(event, {
+async function showAccount({ now }: CacheSite, pages: CachePages, event: H3Event) {
+  const { render, serverLink } = await pages.open(event)
+  const account = serverLink('/ui/account')
+  return page(
+    render({
       title: 'Account',
       section: '/ui/account',
-      body: html`<p>You are logged in as the operator.</p>
-        ${postButton({ action: '/ui/logout', label: 'Log out' })}`,
+      actions: postButton({ action: '/ui/logout', label: 'Log out' }),
+      body: html`<div class="columns even">
+        ${card({ title: nameCaller(event), body: factList(describeSession(event, clockOf(now()))) })}
+        ${card({
+          title: 'Password',
+          body: html`<p>
+            ${account === null ? fillHtml('Change it with {command} on the host of the cache.', { command: html`<code>flasher-web password</code>` }) : fillHtml('It is the password of the server. Change it on {page}.', { page: html`<a href="${account}">your account page there</a>` })}
+          </p>`,
+        })}
+      </div>`,
     }),
   )
+}
 
-const showKeys = (pages: CachePages, event: H3Event) =>
-  page(
-    pages.render(event, {
+async function showKeys(pages: CachePages, event: H3Event) {
+  const { render, serverLink } = await pages.open(event)
+  const hasFind = serverLink('/') !== null
+  return page(
+    render({
       title: 'Keyboard shortcuts',
       section: KEYS_PATH,
-      body: renderKeysPage(event, {
-        hasFind: false,
-        sections: SECTIONS,
-        examples: [],
-      }),
+      body: renderKeysPage(event, { hasFind, sections: SECTIONS, examples: [] }),
     }),
   )
+}
+
+/** The search of everything is the server's. */
+async function findElsewhere(pages: CachePages, event: H3Event) {
+  const q = event.url.searchParams.get('q') ?? ''
+  const way = (await pages.open(event)).renderWay('Search', address(FIND_PATH, { q }))
+  return way === null ? seeOther(address(HOME, { q })) : page(way)
+}
+
+const clockOf = (now: Date) => ({ now, zone: 'UTC' }) as const
 
 type ShowImages = (event: H3Event, form: AddForm, status?: number) => Promise<Answer>
 
@@ -94,11 +116,11 @@ async function showImages(
   form: AddForm,
   status = 200,
 ) {
+  const { render, serverLink } = await pages.open(event)
   const rows = cache.rows()
-  const clock = { now: now(), zone: 'UTC' } as const
-  const serverLink = (path: string) => pages.serverLink(event, path)
+  const clock = clockOf(now())
   const uploads = cache.uploads.list()
-  const body = pages.render(event, {
+  const body = render({
     title: 'Images',
     count: rows.length,
     section: HOME,
@@ -121,15 +143,16 @@ async function showImages(
   return page(body, status)
 }
 
-function askRemoval({ cache }: CacheSite, pages: CachePages, event: H3Event) {
+async function askRemoval({ cache }: CacheSite, pages: CachePages, event: H3Event) {
   const name = event.url.searchParams.get('name') ?? ''
   const row = cache.rows().find(({ entry }) => entry.name === name)
   if (row === undefined) throw refuse(404, `there is no image named ${name}`)
+  const { render, serverLink } = await pages.open(event)
   // Who is limited to some machines is told how many there are.
   const isWhole = boundsOf(callerOf(event)) === null
   const users = isWhole ? cache.listUsers(blobKeyOf(row.entry.src) ?? '') : []
-  const body = renderRemoval(row, users, (path) => pages.serverLink(event, path))
-  return page(pages.render(event, { title: 'Remove an image', section: HOME, body }))
+  const body = renderRemoval(row, users, serverLink)
+  return page(render({ title: 'Remove an image', section: HOME, body }))
 }
 
 async function addImage(site: CacheSite, show: ShowImages, event: H3Event, form: URLSearchParams) {

@@ -71,6 +71,8 @@ interface CacheServerDependencies extends CacheSite {
   isChosenToken(given: string): boolean
   /** Empty: none is set. */
   serverUrl(): string
+  /** The port of the server that shares this cache's state; null: there is none. */
+  portBeside(): Promise<number | null>
 }
 
 export function createCacheServer(parts: CacheServerDependencies): {

@@ -4,6 +4,7 @@ import {
   CACHE_SETTINGS,
   PUBLIC_URL,
   S3_SETTINGS,
+  SERVER_PORT,
   SESSION_SECRET,
   STATE_DIR,
 } from '#kit/config/rules/shared-settings.ts'
@@ -13,8 +14,8 @@ import { parseSettings as parse, type SettingsSources } from '#kit/config/rules/
 export const SETTINGS = {
   admin: ADMIN_SETTINGS,
   paths: { state_dir: STATE_DIR },
-  // The same key, so that one session holds for both.
-  server: { session_secret: SESSION_SECRET, public_url: PUBLIC_URL },
+  // The same key, so that one session holds for both; its address, for links.
+  server: { session_secret: SESSION_SECRET, public_url: PUBLIC_URL, port: SERVER_PORT },
   s3: S3_SETTINGS,
   cache: CACHE_SETTINGS,
 } as const satisfies SettingsTable

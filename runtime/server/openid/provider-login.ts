@@ -19,6 +19,7 @@ import { deriveSecret, type Secret } from '#kit/web/access/secret.ts'
 import { banner, factList, tag } from '#kit/web/ui/elements.ts'
 import { html, type Content } from '#kit/web/ui/html.ts'
 import type { PageLayout } from '#kit/web/ui/layout.ts'
+import type { OnwardView } from '#kit/web/ui/site-views.ts'
 import type { TypedForms } from '#kit/web/access/typed-forms.ts'
 import { networkOf } from '#kit/web/access/rules/login-throttle.ts'
 
@@ -53,11 +54,6 @@ interface RefusedView {
   readonly said: Pick<ProviderIdentity, 'values' | 'missing' | 'tooLong'> | null
   readonly ask: string
   readonly again: string
-}
-
-interface OnwardView {
-  readonly title: string
-  readonly to: string
 }
 
 export interface ProviderViews {
@@ -388,14 +384,6 @@ const renderCookie = (value: string, seconds: number, isSecure: boolean): string
   `${NAME}=${value}; Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
 
 const MAX_SHOWN = 20
-
-export const renderOnward = (layout: PageLayout, { title, to }: OnwardView): string =>
-  layout.bare({
-    title,
-    refresh: to,
-    body: html`<h1>${title}</h1>
-      <p><a href="${to}">Continue</a></p>`,
-  })
 
 export const renderRefused = (layout: PageLayout, view: RefusedView): string =>
   layout.bare({

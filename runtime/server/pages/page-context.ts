@@ -3,13 +3,12 @@ import type { H3Event } from 'h3'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import type { ServerConfig } from '#kit/config/config.ts'
 import { page, type Answer } from '#kit/web/answers/answers.ts'
-import { personOf, type By, type Caller } from '#kit/web/answers/caller.ts'
+import type { By } from '#kit/web/answers/caller.ts'
 import { messageOf, type Notice } from '#kit/web/ui/form-notices.ts'
 import { readPlace, type PageLayout, type PageView } from '#kit/web/ui/layout.ts'
 import { findTab, IMAGES, listOpenSections, type Section } from '#kit/web/ui/rules/sections.ts'
 import type { Content } from '#kit/web/ui/html.ts'
-import { reachOf, type Reach } from '#kit/web/answers/rules/rights.ts'
-import { pluralOf } from '#kit/foundation/text.ts'
+import { describeWho } from '#kit/web/ui/who.ts'
 import type { Clock } from '#kit/web/ui/times.ts'
 import type { Site } from '#server/routes/site.ts'
 import type { Contact } from '#server/routes/transition.ts'
@@ -43,6 +42,8 @@ export interface PageContext<
   /** Null: no form was refused. */
   notice(): Notice | null
   message(): Content
+  /** What the side bar shows of this server. */
+  readFrame(): Promise<Required<Pick<PageView, 'nav' | 'alarms' | 'batches'>>>
   /** Under the banner of `message()` unless the page has its own. */
   show(view: Page): Promise<Answer>
   goTo(location: string): Answer
@@ -57,21 +58,18 @@ interface PageDependencies<M extends MachineBase, Services extends PageServices>
   readonly foot?: ((event: H3Event) => Content) | undefined
 }
 
-/** Null: the nameless administrator, with all rights. */
-export function describeWho(caller: Caller): NonNullable<PageView['who']> | null {
-  const person = personOf(caller)
-  if (person === null) return null
-  const reach = reachOf(person)
-  const sees = reach === null ? null : `You see ${describeReach(reach)}`
-  return { name: person.name, looks: person.role === 'look', sees }
-}
-
 /** Looks at the site at each call. */
 export function createPageContext<M extends MachineBase, Services extends PageServices>(
   { site, services, layout, nav: all, foot }: PageDependencies<M, Services>,
   event: H3Event,
 ): PageContext<M, Services> {
   const message = () => messageOf({ site }, event)
+  async function readFrame() {
+    const nav = listOpenSections(all, (path) => site.mayOpen(event, path))
+    const hasEvents = nav.some(({ href }) => href === '/ui/events')
+    const alarms = hasEvents ? await site.journal.countAlarms() : 0
+    return { nav, alarms, batches: services.keeper?.countOpen() ?? 0 }
+  }
   return {
     site,
     services,
@@ -82,45 +80,24 @@ export function createPageContext<M extends MachineBase, Services extends PageSe
     contact: () => site.contact(event),
     notice: () => site.notices.read(event),
     message,
+    readFrame,
     async show(view) {
-      const nav = listOpenSections(all, (path) => site.mayOpen(event, path))
-      const hasEvents = nav.some(({ href }) => href === '/ui/events')
-      const alarms = hasEvents ? await site.journal.countAlarms() : 0
+      const frame = await readFrame()
       // Only for callers who may decide on them.
       const waiting = site.mayOpen(event, IMAGES, 'POST') ? await services.countWaiting?.() : 0
-      const who = describeWho(site.caller(event))
       const text = layout.page({
         messages: message(),
-        nav,
-        section: findTab(nav, event.url.pathname)?.href ?? event.url.pathname,
+        section: findTab(frame.nav, event.url.pathname)?.href ?? event.url.pathname,
         ...view,
         ...readPlace(event),
-        alarms,
+        ...frame,
         waiting: waiting ?? 0,
         foot: foot?.(event),
-        batches: services.keeper?.countOpen() ?? 0,
-        who,
+        who: describeWho(site.caller(event)),
       })
       return page(text, 200, { vary: 'cookie' })
     },
     goTo: (location) => goTo(event, location),
     goBack: (path, refused) => goBack(site, event, path, refused),
   }
-}
-
-/** What somebody sees, in words: the labels of their scope. */
-
-/** `machines with the label lab`. */
-export function describeReach(reach: Reach): string {
-  if (reach === null) return 'all machines'
-  const labels = reach.join(', ')
-  return reach.length === 0
-    ? 'no machine: your scope has no label'
-    : pluralOf(
-        {
-          one: `machines with the label ${labels}`,
-          other: `machines with one of the labels ${labels}`,
-        },
-        reach.length,
-      )
 }

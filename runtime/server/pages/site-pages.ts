@@ -3,21 +3,22 @@ import type { H3Event } from 'h3'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import { assetRoute, type Assets } from '#kit/web/answers/assets.ts'
 import { callerOf } from '#kit/web/answers/caller.ts'
-import { renderErrorPage, renderLoginPage, renderTypedPage } from '#kit/web/ui/site-views.ts'
+import {
+  renderErrorPage,
+  renderLoginPage,
+  renderOnward,
+  renderTypedPage,
+} from '#kit/web/ui/site-views.ts'
 import { createLayout, themeRoute } from '#kit/web/ui/layout.ts'
 import type { Content } from '#kit/web/ui/html.ts'
 import type { Section } from '#kit/web/ui/rules/sections.ts'
-import { renderOnward, renderRefused } from '#server/openid/provider-login.ts'
+import { renderRefused } from '#server/openid/provider-login.ts'
 import { DOCS_PATH } from '#server/routes/docs-site.ts'
 import type { ServerPlugin, ServerViews, Site } from '#server/routes/site.ts'
 import type { ChannelViews } from '#server/updates/channel.ts'
 import type { ContextRoute } from './context-routes.ts'
-import {
-  createPageContext,
-  describeWho,
-  type PageContext,
-  type PageServices,
-} from './page-context.ts'
+import { createPageContext, type PageContext, type PageServices } from './page-context.ts'
+import { describeWho } from '#kit/web/ui/who.ts'
 
 interface PagesOptions<
   M extends MachineBase,

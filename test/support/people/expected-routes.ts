@@ -221,6 +221,7 @@ read shared:
   /ui/boot GET
   /ui/cache GET
   /ui/cache/back GET
+  /ui/cache/frame GET
   /ui/dhcp GET
   /ui/images GET
   /ui/netboot GET
@@ -271,6 +272,8 @@ admin fleet:
   /uploads/:id GET PATCH DELETE
   /uploads/:id/complete POST
 own shared:
+  /ui/account GET
+  /ui/find GET
   /ui/keys GET POST
   /ui/logout POST
   /ui/theme POST
@@ -278,7 +281,6 @@ read list:
   /ui/capture GET
   /ui/dashboard GET
 read shared:
-  /ui/account GET
   /ui/remove GET
 `
 

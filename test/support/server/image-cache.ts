@@ -42,6 +42,8 @@ export interface CacheOptions {
   readonly log?: LogSink
   /** The address of the machine server; there is none where it is left out. */
   readonly serverUrl?: string
+  /** The port of a server that shares its state; there is none where it is left out. */
+  readonly portBeside?: number
   /** What opens buckets, as the environment says it; nothing does where it is left out. */
   readonly env?: Readonly<Record<string, string>>
   /** A bearer that people chose; none where it is left out. */
@@ -94,6 +96,7 @@ export async function serveCache(folder: string, options: CacheOptions = {}): Pr
     isChosenToken: (given) => given === options.chosen,
     folder,
     serverUrl: () => options.serverUrl ?? '',
+    portBeside: async () => options.portBeside ?? null,
     env: {},
     version: '1.2.3',
     now: options.now ?? (() => new Date()),

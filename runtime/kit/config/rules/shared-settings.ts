@@ -48,6 +48,15 @@ export const SESSION_SECRET = both({
   kept: true,
 })
 
+export const SERVER_PORT = both({
+  title: 'Port',
+  topic: 'listening',
+  help: 'The port to listen on. Network-boot firmware tries 8080, then 80.',
+  kind: kinds.port,
+  fallback: 8080,
+  restart: true,
+})
+
 export const PUBLIC_URL = both({
   title: 'Public address',
   topic: 'proxy',

@@ -80,14 +80,14 @@ const KEYS = {
 
 /** The search of everything; a program that has none has that of its list. */
 function find() {
-  if (document.querySelector('#palette') === null) document.querySelector('main #q')?.focus()
-  else openPalette()
+  if (document.querySelector('#palette') !== null) openPalette()
+  else (document.querySelector('#find') ?? document.querySelector('main #q'))?.focus()
 }
 
 /** Keys that are no character: they stay when the others are switched off. */
 function onOther(event) {
   const isFind = (event.ctrlKey || event.metaKey) && !event.altKey && event.key === 'k'
-  if (isFind && document.querySelector('#palette, main #q') !== null) {
+  if (isFind && document.querySelector('#palette, #find, main #q') !== null) {
     event.preventDefault()
     find()
     return true

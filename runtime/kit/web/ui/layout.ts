@@ -17,7 +17,11 @@ interface LayoutDependencies {
   readonly nav: readonly Section[]
   /** The path of the search of everything; absent: there is none. */
   readonly find?: string
+  /** The search is on another server, so that nothing is listed while somebody types; absent: it is here. */
+  readonly isElsewhere?: boolean
   readonly hasKeys?: boolean
+  /** Where the account is, if not at its usual path here. */
+  readonly account?: string
   /** Where the documentation is; absent: not here. */
   readonly docs?: string
 }
@@ -109,7 +113,7 @@ export function createLayout(parts: LayoutDependencies): PageLayout {
               <a class="skip" href="#content">Skip to content</a>
               ${renderSide(parts, view)} ${renderMain(parts.nav, view)}
               <dialog id="dialog" aria-labelledby="dialog-title"></dialog>
-              ${parts.find === undefined ? null : renderFindDialog(parts.find)}
+              ${parts.find === undefined || parts.isElsewhere ? null : renderFindDialog(parts.find)}
               <div
                 id="spoken"
                 class="spoken"
@@ -170,9 +174,7 @@ const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
       </ul>
     </nav>
     <div class="foot">
-      ${themeSwitch(view.theme, view.here)}
-      ${renderLink({ ...ACCOUNT, title: view.who?.name ?? ACCOUNT.title }, view)}
-      ${view.who?.sees ? html`<span class="small dim">${view.who.sees}</span>` : null} ${view.foot}
+      ${themeSwitch(view.theme, view.here)} ${renderAccount(parts, view)} ${view.foot}
       <span class="version"
         ><span title="Version of this server">${version}</span
         >${parts.hasKeys === true ? html` <a ${opensKeys(view.here)}>Keys</a>` : null}${
@@ -249,6 +251,13 @@ const renderFindDialog = (path: string): Html =>
 type SideLink = Omit<Section, 'key'> & Partial<Pick<Section, 'key'>>
 
 const ACCOUNT: SideLink = { href: '/ui/account', title: 'Account', icon: 'account' }
+
+const renderAccount = (
+  { account: href = ACCOUNT.href }: LayoutDependencies,
+  view: PageView,
+): Html =>
+  html`${renderLink({ ...ACCOUNT, href, title: view.who?.name ?? ACCOUNT.title }, view)}
+  ${view.who?.sees ? html`<span class="small dim">${view.who.sees}</span>` : null}`
 
 const renderLink = (link: SideLink, view: PageView): Html =>
   html`<a

@@ -66,6 +66,20 @@ const ENDED = 'You were logged out.'
 const KEPT =
   'You were logged out. Log in, and what you typed is shown again. Nothing was changed yet.'
 
+export interface OnwardView {
+  readonly title: string
+  readonly to: string
+}
+
+/** Leads to another site at once, where browsers let no form lead. */
+export const renderOnward = (layout: PageLayout, { title, to }: OnwardView): string =>
+  layout.bare({
+    title,
+    refresh: to,
+    body: html`<h1>${title}</h1>
+      <p><a href="${to}">Continue</a></p>`,
+  })
+
 /** What was typed into a form that is gone, alone on its page. */
 export const renderTypedPage = (layout: PageLayout, form: TypedForm): string =>
   layout.bare({ title: 'What you typed', body: renderTyped(form) })

@@ -2,13 +2,13 @@
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { renderCacheBase, replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
 import { settle } from '#kit/host/watch.ts'
-import { seeOther } from '#kit/web/answers/answers.ts'
+import { json, seeOther } from '#kit/web/answers/answers.ts'
 import { peerOf } from '#kit/web/answers/caller.ts'
 import { localPath } from '#kit/web/answers/checked.ts'
 import { banner, card, copyBlock } from '#kit/web/ui/elements.ts'
 import { textField } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { IMAGES } from '#kit/web/ui/rules/sections.ts'
+import { FRAME_PATH, IMAGES, type ServerFrame } from '#kit/web/ui/rules/sections.ts'
 import { saveSettings } from '#server/current/assembly/configuration.ts'
 import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
@@ -19,6 +19,7 @@ const SETTING = 'withcache.url'
 export const CACHE_PAGES = [
   pageAt(IMAGES, 'read', lead, { reach: 'shared' }),
   pageAt(`${IMAGES}/back`, 'read', leadBack, { reach: 'shared' }),
+  pageAt(FRAME_PATH, 'read', showFrame, { reach: 'shared' }),
   formAt(IMAGES, 'admin', connect, { reach: 'shared' }),
 ]
 
@@ -41,6 +42,12 @@ async function lead(context: CurrentContext): Promise<Answer> {
 async function leadBack(context: CurrentContext): Promise<Answer> {
   await refresh(context)
   return seeOther(localPath(context.query.get('to')))
+}
+
+async function showFrame(context: CurrentContext): Promise<Answer> {
+  const { nav, ...counts } = await context.readFrame()
+  const open = nav.flatMap(({ tabs = [] }) => tabs.map(({ href }) => href))
+  return json({ open, ...counts } satisfies ServerFrame)
 }
 
 const refresh = ({ site }: CurrentContext) => settle(site.catalog.refresh(), MAX_WAIT_MS)

@@ -2,7 +2,7 @@
 import { parseMac } from '#kit/net/rules/mac.ts'
 import { type Answer, json } from '#kit/web/answers/answers.ts'
 import type { Reach } from '#kit/web/answers/rules/rights.ts'
-import { describeReach } from '#server/pages/page-context.ts'
+import { describeReach } from '#kit/web/ui/who.ts'
 import { emptyState, icon, refreshOnNews } from '#kit/web/ui/elements.ts'
 import {
   address,

@@ -1,6 +1,6 @@
 /** /ui/people: who logs in with a name, and how somebody is added. */
 import { originOf, PROVIDER_PATH } from '#server/openid/provider-login.ts'
-import { ROLE_TEXTS } from '#server/pages/account/account.ts'
+import { ROLE_TEXTS } from '#kit/web/ui/who.ts'
 import { MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH } from '#kit/web/access/rules/login-throttle.ts'
 import { type Person, MAX_SCOPE_CHARACTERS, MAX_PEOPLE } from '#fleet/access/rules/person.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'

@@ -129,7 +129,7 @@ function decideArmed(machine: Machine, now: Date): StateView {
   return wasJustFlashed(machine)
     ? {
         state: 'done',
-        word: 'done, armed again',
+        word: 'done, armed',
         is: `${nameEnd(machine)} ${NEXT_BOOT.flash}`,
         next: 'To keep what is on the disk, save the policy Boot its own disk.',
       }

@@ -14,11 +14,11 @@ import {
   type TokenRefusal,
 } from '#server/routes/tokens.ts'
 import type { TokenRecord } from '#fleet/access/tokens.ts'
-import { reachOf, permits, SCOPES } from '#kit/web/answers/rules/rights.ts'
-import { describeReach, type PageContext } from '../page-context.ts'
+import { permits, SCOPES } from '#kit/web/answers/rules/rights.ts'
+import type { PageContext } from '../page-context.ts'
+import { describeSession, nameCaller } from '#kit/web/ui/who.ts'
 import { formAt, pageAt, removalAt, type ContextRoute } from '../context-routes.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { personOf } from '#kit/web/answers/caller.ts'
 import { blank, renderCurlBlock } from '../curl-block.ts'
 import { questionButton, showRemoval } from '../question.ts'
 
@@ -50,12 +50,8 @@ async function showAccount(
   password: Html,
   fresh: string | null,
 ): Promise<Answer> {
-  const { site } = context
-  const caller = site.caller(context.event)
   const clock = context.clock()
   const tokens = await listSeenTokens(context.site, context.event)
-  const until =
-    caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
   return await context.show({
     title: 'Account',
     actions: postButton({ action: '/ui/logout', label: 'Log out' }),
@@ -63,12 +59,8 @@ async function showAccount(
     body: html`<div class="columns even">
       <div>
         ${card({
-          title: renderWho(context),
-          body: factList([
-            ...describePerson(context),
-            ['Logged in from', site.peer(context.event).ip],
-            ['Session ends', html`${until}; extended by use`],
-          ]),
+          title: nameCaller(context.event),
+          body: factList(describeSession(context.event, clock)),
         })}
         ${password}
       </div>
@@ -86,24 +78,6 @@ async function showAccount(
       </div>
     </div>`,
   })
-}
-
-const renderWho = ({ site, event }: PageContext): string =>
-  personOf(site.caller(event))?.name ?? 'Administrator'
-
-export const ROLE_TEXTS = {
-  look: { title: 'Viewer', text: 'See everything but settings, and change nothing' },
-  operate: { title: 'Operator', text: 'Change, flash and turn on machines' },
-  administrate: { title: 'Administrator', text: 'Everything, including settings and people' },
-} as const
-
-function describePerson({ site, event }: PageContext): readonly (readonly [string, Content])[] {
-  const person = personOf(site.caller(event))
-  if (person === null) return []
-  return [
-    ['Role', person.role === null ? 'None' : ROLE_TEXTS[person.role].title],
-    ['You see', describeReach(reachOf(person))],
-  ]
 }
 
 function renderOwner({ site }: PageContext, owner: string | null): Content {

@@ -32,7 +32,7 @@ test('discovered, armed, being flashed, flashed, and flashed again', () => {
   // It is never said that a disk is safe which the next network boot erases.
   assert.equal(
     [view().word, view().is],
-    ['done, armed again', 'Flashed. Its next network boot erases the disk and flashes it.'],
+    ['done, armed', 'Flashed. Its next network boot erases the disk and flashes it.'],
   )
   fixture.script()
   assert.is(state(), 'running')

@@ -1,4 +1,5 @@
 /** The sections of the pages, each with its tabs: the same on the server and on its cache. */
+import { z } from 'zod'
 
 export const IMAGES = '/ui/cache'
 
@@ -99,3 +100,17 @@ export function findTab(sections: readonly Section[], address: string): Tab | nu
 
 export const holds = ({ href, tabs = [] }: Pick<Section, 'href' | 'tabs'>, tab: string): boolean =>
   href === tab || tabs.some((each) => each.href === tab)
+
+/** Where a server tells its cache, whose pages have its side bar, what that shows to somebody. */
+export const FRAME_PATH = `${IMAGES}/frame`
+
+const count = z.int().min(0)
+
+export const FrameSchema = z.object({
+  /** The paths that they may open. */
+  open: z.array(z.string()),
+  alarms: count,
+  batches: count,
+})
+
+export type ServerFrame = Readonly<z.infer<typeof FrameSchema>>

@@ -19,6 +19,7 @@ import {
   RELEASE_SETTINGS,
   RUN_PATIENCE,
   S3_SETTINGS,
+  SERVER_PORT,
   SOURCE_SETTINGS,
   SESSION_SECRET,
   STATE_DIR,
@@ -40,7 +41,7 @@ import {
   WIZARD_ENVIRONMENT,
 } from '#kit/terminal/command/rules/command.ts'
 
-const { wholeNumber, toggle, choice, path, port, duration, baseUrl } = kinds
+const { wholeNumber, toggle, choice, path, duration, baseUrl } = kinds
 const setting = settingOf('flasher-web')
 
 const shortDuration: typeof duration = {
@@ -72,14 +73,7 @@ export const SETTINGS = {
       fallback: '0.0.0.0',
       restart: true,
     }),
-    port: setting({
-      title: 'Port',
-      topic: 'listening',
-      help: 'The port to listen on. Network-boot firmware tries 8080, then 80.',
-      kind: port,
-      fallback: 8080,
-      restart: true,
-    }),
+    port: SERVER_PORT,
     ...REACH_SETTINGS,
     session_secret: SESSION_SECRET,
   },
