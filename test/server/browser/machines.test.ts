@@ -33,7 +33,11 @@ async function settle({ request }: Page, { boxes }: WebSite): Promise<void> {
     await boxes.boot(box)
     await boxes.plan(box)
   }
-  await boxes.report(FAILED, { run: 'c0ffee00-0042', phase: 'failed', reason: 'no route' })
+  await boxes.report(FAILED, {
+    run: 'c0ffee00-0042',
+    phase: 'failed',
+    reason: 'no route to the image',
+  })
   await boxes.fail(FAILED, 'no route to the image')
   const run = { run: 'c0ffee00-0044', image: { name: image.name } }
   const [disk] = disksOf(FLASHED)
