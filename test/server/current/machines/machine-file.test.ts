@@ -85,7 +85,7 @@ test('a table goes out, comes back, is shown, applied, on record and undone', as
   const shown = await preview(admin, file, 'text')
   assert.match(
     shown.text,
-    /2 lines will change machines\. 1 line is refused\. 1 line names a machine that is unknown/,
+    /2 lines will change machines\. 1 line is refused\. 1 line names an unknown machine/,
   )
   assert.match(shown.text, /Line 2 52:54:00:a1:00:01 Name: =HYPERLINK\(&quot;x&quot;\) → eins/)
   assert.match(shown.text, /Labels: lab, rack-1, slot-4 → lab, rack-7, slot-4/)
