@@ -6,6 +6,7 @@ import type { HostPort } from './rules/bmc.ts'
 import {
   type BootOnce,
   passing,
+  type PowerAbout,
   type PowerAbilities,
   type PowerPress,
   type PowerReading,
@@ -24,6 +25,8 @@ export interface PowerVisit extends AsyncDisposable {
   press(press: PowerPress): PowerAnswer<null>
   /** For the next boot; read back if possible. */
   setBoot(boot: BootOnce): PowerAnswer<null>
+  /** Absent: it says nothing of itself. */
+  describe?(): PowerAnswer<PowerAbout>
 }
 
 export interface PowerDriver {

@@ -159,6 +159,10 @@ function createIpmiDriver(
           const read = await call(['chassis', 'power', 'status'], signal)
           return read.ok ? accept(ipmi.readIpmiState(read.value)) : read
         },
+        async describe() {
+          const read = await call(['mc', 'info'], signal)
+          return read.ok ? accept(ipmi.readIpmiAbout(read.value)) : read
+        },
         press: (press) => send('chassis', 'power', press),
         async setBoot(boot) {
           const set = await send(...ipmi.renderBootdev(boot))
@@ -188,7 +192,10 @@ function createWakeDriver(
     abilities: { reads: false, presses: ['on'], boots: [], confirmsBoot: false },
     open: async () =>
       accept({
-        readState: async () => accept('unknown'),
+        async readState() {
+          const found = await findAddress(place)
+          return found.ok ? accept('unknown') : found
+        },
         async press() {
           const found = await findAddress(place)
           if (!found.ok) return found

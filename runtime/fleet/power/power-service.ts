@@ -34,6 +34,7 @@ import {
   type PowerReading,
   type PowerSeen,
   type PowerStep,
+  type PowerTested,
   type PowerTrouble,
   stateOf,
 } from './rules/power.ts'
@@ -111,8 +112,32 @@ export function createPower(given: PowerDependencies) {
     seen.set(mac, { ...last, failure: done.ok ? null : done.refusal })
   }
 
+  /** Asks once what `change` would lead to, and keeps nothing. */
+  async function test(
+    mac: Mac,
+    labels: readonly string[],
+    change: PowerChange,
+  ): Promise<Result<PowerTested, PowerTrouble>> {
+    const entry = changeEntry(book.find(mac), change)
+    let { learned } = entry
+    const found = book.findCredential(entry, labels)
+    const learn = async (more: Partial<LearnedBmc>) => void (learned = { ...learned, ...more })
+    const subject = { mac, bmc: entry.bmc, found, learned: () => learned, learn }
+    const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(MAX_TEST_MS)])
+    const { run } = queues.get(queueOf(entry.bmc)) ?? { run: createQueue(1) }
+    const tried = await run(() => testDriver(createDriver(subject, given), signal)).catch(
+      (thrown: unknown) => {
+        if (signal.aborted) return refuse(SLOW)
+        throw thrown
+      },
+    )
+    if (!tried.ok) return signal.aborted ? refuse(SLOW) : tried
+    return accept({ ...tried.value, certificate: learned.certificate })
+  }
+
   return {
     act,
+    test,
     /** Null: nothing seen since the server's start. */
     lastSeen: (mac: Mac): PowerSeen | null => seen.get(mac) ?? null,
     isBusy: (mac: Mac): boolean => busy.has(mac),
@@ -137,10 +162,25 @@ function findSubject(
   return {
     mac,
     bmc: entry.bmc,
-    found: book.findCredential(mac, labels),
+    found: book.findCredential(entry, labels),
     learned: () => book.find(mac)?.learned ?? NOTHING_LEARNED,
     learn: (learned) => book.learn(mac, learned, key),
   }
+}
+
+async function testDriver({ abilities, open }: PowerDriver, signal: AbortSignal) {
+  signal.throwIfAborted()
+  const opened = await open(signal)
+  if (!opened.ok) return opened
+  await using visit = opened.value
+  const read = await visit.readState()
+  if (!read.ok) return read
+  const about = await visit.describe?.()
+  const said = about?.ok ? about.value : { model: null, firmware: null, lacks: [] }
+  const can = [...abilities.presses, ...abilities.boots].filter(
+    (each) => !said.lacks.includes(each),
+  )
+  return accept({ ...said, can, state: abilities.reads ? stateOf(read.value) : null })
 }
 
 interface BmcQueue {
@@ -151,6 +191,10 @@ interface BmcQueue {
 const NEVER = { state: 'unknown', at: null } as const
 
 const SET_ONE = 'Set one by PUT /machines/{mac}/power.'
+/** A person waits for the answer. */
+const MAX_TEST_MS = 30_000
+const ASK_AGAIN = 'Check its address, its network and whether its BMC is on.'
+const SLOW = passing('unreachable', 'it did not answer within 30 seconds', ASK_AGAIN)
 const NO_WAY = lasting('unsupported', 'no power control is set up', SET_ONE)
 const FULL = passing(
   'busy',
@@ -382,10 +426,8 @@ export async function openPowerBook(path: string, share?: () => Promise<void>) {
     find,
     list: (): readonly (readonly [mac: string, entry: PowerEntry])[] =>
       Object.entries(current().machines),
-    findCredential(mac: Mac, labels: readonly string[]): FoundCredential | null {
-      const entry = find(mac)
-      return entry === null ? null : findCredential(current(), entry, labels)
-    },
+    findCredential: (entry: PowerEntry, labels: readonly string[]): FoundCredential | null =>
+      findCredential(current(), entry, labels),
     listSharing: (mac: Mac): readonly string[] => listSharing(current(), mac),
     save: (changes: ReadonlyMap<Mac, PowerChange>) =>
       change((before) => {

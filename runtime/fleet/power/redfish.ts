@@ -16,6 +16,7 @@ import {
   passing,
   quote,
   type BootOnce,
+  type PowerAbout,
   type PowerPress,
   type PowerReading,
   type PowerTrouble,
@@ -122,10 +123,24 @@ function createVisit(
     return mismatch === null ? accept(null) : refuse(passing('boot-lost', mismatch, SET_BY_HAND))
   }
 
+  async function describe(): PowerAnswer<PowerAbout> {
+    const system = await readSystem()
+    if (!system.ok) return system
+    const { Manufacturer, Model, Links } = system.value.value
+    const [manager] = Links?.ManagedBy ?? []
+    const read = manager && (await client.get(manager['@odata.id'], redfish.ManagerSchema))
+    return accept({
+      model: quote([Manufacturer, Model].filter(Boolean).join(' ')) || null,
+      firmware: quote((read?.ok && read.value.value.FirmwareVersion) || '') || null,
+      lacks: redfish.listLacking(system.value.value),
+    })
+  }
+
   return {
     readState,
     press,
     setBoot,
+    describe,
     async [Symbol.asyncDispose]() {
       await client.close()
       http.close()
@@ -149,7 +164,7 @@ async function patchBoot(client: RedfishClient, path: string, boot: BootOnce): P
     const read = await client.get(path, redfish.SystemSchema)
     if (!read.ok) return read
     const { value: system, etag } = read.value
-    if (redfish.lacksBootDevice(system, boot)) {
+    if (redfish.lacksBootDevice(system, boot.device)) {
       return refuse(lasting('unsupported', 'it does not list this boot device', OTHER_WAY))
     }
     const tag = shape(etag, system['@odata.etag'] ?? '')

@@ -10,6 +10,7 @@ import {
   type PowerFailure,
   type PowerTrouble,
 } from '#fleet/power/rules/power.ts'
+import type { PowerChange } from '#fleet/power/rules/bmc.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import type { Result } from '#kit/foundation/result.ts'
 import { createQueue } from '#kit/host/queue.ts'
@@ -109,6 +110,8 @@ export function createPowerControl(given: PowerControlDependencies) {
       return done.ok ? null : renderPowerFailure(done.refusal)
     },
     act: (mac: Mac, asked: PowerBody, by: By) => follow(act(mac, asked, by)),
+    /** Nothing is kept or recorded. */
+    test: (mac: Mac, change: PowerChange) => follow(power.test(mac, labelsOf(mac), change)),
     /** Resolves once all work has ended and is on record: soon, where the service has ended. */
     settle,
     actOnEach: (macs: readonly Mac[], asked: PowerBody, on: EachRequest) =>
@@ -152,7 +155,7 @@ function viewPower(
   if (entry === null) return null
   const shown = {
     entry,
-    found: book.findCredential(mac, labelsOf(mac)),
+    found: book.findCredential(entry, labelsOf(mac)),
     seen: power.lastSeen(mac),
     isBusy: power.isBusy(mac),
     sharing: book.listSharing(mac),

@@ -3,14 +3,18 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import * as http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { H3, toNodeHandler } from 'h3'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { type Bmc, BmcSchema } from '#fleet/power/rules/bmc.ts'
+import { createReach } from '#fleet/power/driver.ts'
+import { createPower, openPowerBook } from '#fleet/power/power-service.ts'
+import { makeFolder } from '#test/support/server/image-cache.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { createShell } from '#kit/host/shell.ts'
 import { opened } from '#test/support/opened.ts'
-import { actWith, createSubject, macOf, PXE, TIMES } from '#test/support/power/acting.ts'
+import { actWith, createSubject, macOf, NETWORK, PXE, TIMES } from '#test/support/power/acting.ts'
 import { startIpmi } from '#test/support/power/ipmi-emulator.ts'
 import { BMC_USER, type Lies, startRedfish } from '#test/support/power/redfish-fake.ts'
 
@@ -75,6 +79,36 @@ test.before.each(async () => {
     answer: 'json',
     words: [],
   })
+})
+
+test('a test says what is there, presses nothing and keeps nothing', async () => {
+  await using folder = await makeFolder()
+  const book = await openPowerBook(join(folder.path, 'power.json'))
+  await using power = createPower({
+    book,
+    shell: createShell({ env: process.env }),
+    findAddress: createReach(() => ({ networks: NETWORK, ownPorts: [] })),
+    timeoutMs: 10_000,
+    times: () => TIMES,
+    now: () => new Date(),
+  })
+  const mac = macOf('52:54:00:00:00:01')
+  const ask = (bmc: Bmc, password: string) =>
+    power.test(mac, [], { bmc, credential: { user: BMC_USER.user, password } })
+  for (const [name, way] of Object.entries(WAYS)) {
+    await way.turn(true)
+    const seen = await ask(way.bmc(), BMC_USER.password)
+    assert.ok(seen.ok, name)
+    assert.equal([seen.value.state, seen.value.can.slice(0, 2)], ['on', ['on', 'off']], name)
+    if (name === 'redfish')
+      assert.equal([seen.value.model, seen.value.firmware], ['Contoso', '2.5'])
+    const wrong = name === 'hook' ? null : await ask(way.bmc(), 'wrong')
+    assert.is(wrong === null || (!wrong.ok && wrong.refusal.kind), wrong === null || 'login', name)
+    assert.is(await way.isOn(), true, name)
+  }
+  const wake = await ask(BmcSchema.parse({ way: 'wake-on-lan', address: '192.0.2.255' }), '')
+  assert.is(!wake.ok && wake.refusal.kind, 'address')
+  assert.equal([book.list(), power.lastSeen(mac)], [[], null])
 })
 
 /** Programs of BMCs answer late on a machine that is busy, and no test here is of a limit. */

@@ -56,7 +56,12 @@ async function openLab(options: ContextOptions = {}) {
 }
 
 /** Fills the form of the BMC and saves it. */
-async function setBmc(card: Locator, address: string, more: Readonly<Record<string, string>> = {}) {
+async function setBmc(
+  card: Locator,
+  address: string,
+  more: Readonly<Record<string, string>> = {},
+  button = 'Save',
+) {
   const form = card.locator('form', { has: card.page().getByLabel('Address') })
   if (!(await form.isVisible())) await card.getByText(/^(?:Set|Change) its BMC$/).click()
   const fields = { Address: address, User: BMC_USER.user, Password: BMC_USER.password, ...more }
@@ -64,7 +69,7 @@ async function setBmc(card: Locator, address: string, more: Readonly<Record<stri
   for (const [label, text] of Object.entries(fields)) {
     await form.getByLabel(label, { exact: true }).fill(text)
   }
-  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByRole('button', { name: button }).click()
 }
 
 async function check(page: Page, name: string) {
@@ -86,7 +91,22 @@ test('a BMC is set, its certificate pinned, and the machine turned on, off and b
   await card.getByText('Must be a host name or IP address').waitFor()
   assert.is(await card.getByLabel('Password').inputValue(), '')
   await check(page, 'refused')
-  await setBmc(card, one.address, { 'Shared outlet': 'pdu-1/7' })
+  await setBmc(card, '192.0.2.1', {}, 'Test')
+  await card.getByText('The test failed: 192.0.2.1 is outside').waitFor()
+  await setBmc(card, one.address, { 'Shared outlet': 'pdu-1/7' }, 'Test')
+  await card
+    .getByText(
+      /^It answers: off\. Model: Contoso\. Firmware: 2\.5\. Certificate: [0-9a-f]{11}…[0-9a-f]{11}\. It can turn on, turn off, boot from the network, boot over HTTP, boot a virtual CD\. Nothing is saved yet\.$/,
+    )
+    .waitFor()
+  assert.not.match(await page.content(), BMC_USER.password)
+  assert.equal(
+    await page.request.get(`/machines/${macOf(1)}/power`).then((got) => got.status()),
+    404,
+  )
+  await check(page, 'tested')
+  // What was typed for the test is saved, the password too.
+  await card.getByRole('button', { name: 'Save' }).click()
   // Nobody loads the page again.
   await card.getByText(/^Off, seen/).waitFor()
   await card.getByText('only this one is accepted').waitFor()
@@ -145,7 +165,7 @@ test('a disk that is being written is asked about twice, and a failure says what
   await page.locator('#facts').getByText('Was restarted').waitFor()
 
   await setBmc(card, '192.0.2.1')
-  await card.getByText('is outside [power] networks').waitFor()
+  await card.getByText('is outside the networks of your BMCs').waitFor()
   await check(page, 'failed')
   // A password goes to no other address.
   await setBmc(card, one.address, { Password: '' })

@@ -72,6 +72,7 @@ export function documentsOf(
       '@odata.id': '/redfish/v1/Managers/1',
       Id: '1',
       Name: 'BMC',
+      FirmwareVersion: '2.5',
       VirtualMedia: link('/redfish/v1/Managers/1/VirtualMedia'),
     }),
     '/redfish/v1/Managers/1/VirtualMedia': () =>

@@ -6,6 +6,7 @@ import {
   passing,
   quote,
   type BootOnce,
+  type PowerAbout,
   type PowerState,
   type PowerTrouble,
 } from './power.ts'
@@ -53,6 +54,16 @@ export const renderIpmiCall = (
 export const readIpmiState = (stdout: string): PowerState => {
   const [, state] = /Chassis Power is (on|off)\b/i.exec(stdout) ?? []
   return state === undefined ? 'unknown' : state.toLowerCase() === 'on' ? 'on' : 'off'
+}
+
+/** From `mc info`. */
+export function readIpmiAbout(stdout: string): PowerAbout {
+  const find = (name: string) => {
+    const said = new RegExp(`^${name}\\s*:(.*)$`, 'm').exec(stdout)?.[1]?.trim() ?? ''
+    return /^Unknown\b/.test(said) ? '' : quote(said)
+  }
+  const model = [find('Manufacturer Name'), find('Product Name')].filter(Boolean).join(' ')
+  return { model: model || null, firmware: find('Firmware Revision') || null, lacks: [] }
 }
 
 /** IPMI has PXE and a CD, no boot address. */

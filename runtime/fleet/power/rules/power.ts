@@ -127,6 +127,22 @@ export interface PowerStep {
   readonly boot: BootOnce | null
 }
 
+/** What a BMC says of itself; null: nothing. */
+export interface PowerAbout {
+  readonly model: string | null
+  readonly firmware: string | null
+  readonly lacks: readonly (PowerPress | BootDevice)[]
+}
+
+/** What a test of a BMC found; nothing of it is kept. */
+export interface PowerTested extends PowerAbout {
+  /** Null: this way cannot tell. */
+  readonly state: PowerState | null
+  /** SHA-256 in hexadecimal, or `authority`; null: none was shown. */
+  readonly certificate: string | null
+  readonly can: readonly (PowerPress | BootDevice)[]
+}
+
 interface PowerPlan {
   readonly steps: readonly PowerStep[]
   /** This way cannot set the requested device: the machine's own order decides. */
@@ -249,7 +265,11 @@ export function refuseAddress(
   if (isNoHost(plain))
     return lasting('address', `${plain} is not the address of a machine`, CORRECT)
   if (!isNamedBy(plain, networks)) {
-    return lasting('address', `${plain} is outside [power] networks`, `${CORRECT} ${SET_NETWORKS}`)
+    return lasting(
+      'address',
+      `${plain} is outside the networks of your BMCs`,
+      `${CORRECT} ${SET_NETWORKS}`,
+    )
   }
   const isOwn = isLoopback(plain) ? ownPorts.includes(port) : own.map(plainAddress).includes(plain)
   return isOwn ? lasting('address', `${plain} is this server itself`, CORRECT) : null
@@ -278,4 +298,4 @@ export const mayContact = (address: string | null, networks: readonly string[]):
   refuseAddress({ address, port: IPMI_PORT }, { networks, own: [], ownPorts: [] }) === null
 
 const CORRECT = 'Correct the address of its BMC.'
-const SET_NETWORKS = 'List the networks of the BMCs in [power] networks.'
+const SET_NETWORKS = 'Add its network under Settings, Networks of BMCs.'

@@ -2,7 +2,9 @@
 import { z } from 'zod'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import {
+  BOOT_DEVICES,
   passing,
+  POWER_PRESSES,
   quote,
   type BootDevice,
   type BootOnce,
@@ -37,6 +39,8 @@ const BootSchema = z.object({
 export const SystemSchema = z.object({
   '@odata.etag': text.optional().catch(undefined),
   Id: text.optional().catch(undefined),
+  Manufacturer: text.nullish().catch(null),
+  Model: text.nullish().catch(null),
   PowerState: text.nullish().catch(null),
   Boot: BootSchema.optional().catch(undefined),
   Actions: z
@@ -58,7 +62,10 @@ export const SystemSchema = z.object({
 })
 type System = z.infer<typeof SystemSchema>
 
-export const ManagerSchema = z.object({ VirtualMedia: optionalLink })
+export const ManagerSchema = z.object({
+  VirtualMedia: optionalLink,
+  FirmwareVersion: text.nullish().catch(null),
+})
 
 export const MediaSchema = z.object({
   MediaTypes: texts,
@@ -190,10 +197,15 @@ const NO_BOOT = {
 }
 
 /** True only if the system lists its boot devices. */
-export function lacksBootDevice({ Boot }: System, { device }: BootOnce): boolean {
+export function lacksBootDevice({ Boot }: System, device: BootDevice): boolean {
   const offered = Boot?.['BootSourceOverrideTarget@Redfish.AllowableValues']
   return offered !== undefined && !offered.includes(TARGETS[device])
 }
+
+export const listLacking = (system: System): readonly (PowerPress | BootDevice)[] => [
+  ...POWER_PRESSES.filter((press) => chooseReset(system, press) === null),
+  ...BOOT_DEVICES.filter((device) => lacksBootDevice(system, device)),
+]
 
 /** Distinguishes a lack of sessions from a refused password. */
 const NO_ROOM =

@@ -11,6 +11,7 @@ import type { Route } from '../answers/route.ts'
 import type { PageScope } from '../answers/rules/rights.ts'
 
 export interface Notice {
+  /** Empty: nothing was refused, and the form comes back all the same. */
   readonly error: string
   /** Fields as they were typed, by name, so that the form comes back with them. */
   readonly typed: Readonly<Record<string, string>>
@@ -48,7 +49,7 @@ export function messageOf(
   event: H3Event,
 ): Content {
   const notice = site.notices.read(event)
-  return notice === null ? null : banner('failed', notice.error)
+  return notice === null || notice.error === '' ? null : banner('failed', notice.error)
 }
 
 /** Each notice is for one session, and kept for 15 minutes. */

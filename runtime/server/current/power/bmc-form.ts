@@ -2,13 +2,16 @@
 import type { z } from 'zod'
 import {
   BmcSchema,
+  BY_AUTHORITY,
   CredentialSchema,
   type Bmc,
   type Credential,
   changeEntry,
   type PowerEntry,
 } from '#fleet/power/rules/bmc.ts'
+import type { PowerTested } from '#fleet/power/rules/power.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { banner, shorten } from '#kit/web/ui/elements.ts'
 import { mapNames, selectField, textField } from '#kit/web/ui/fields.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
 import { html, type Content, type Html } from '#kit/web/ui/html.ts'
@@ -26,7 +29,7 @@ const BMC_FIELDS = [
   ...ADVANCED,
 ] as const
 type BmcField = (typeof BMC_FIELDS)[number]
-type BmcValues = Readonly<Record<BmcField, string>>
+export type BmcValues = Readonly<Record<BmcField, string>>
 
 /** The prefix keeps it apart from the page's other forms. */
 const nameOf = (field: BmcField) => `bmc_${field}`
@@ -34,11 +37,50 @@ const nameOf = (field: BmcField) => `bmc_${field}`
 const REFUSED = 'bmc-refused'
 const MAX_LENGTH = 2000
 
-export const readBmcForm = (form: URLSearchParams): BmcValues =>
-  mapNames(BMC_FIELDS, (field) => {
+/** `notice`: of the test before. Its password counts on for the address and user that it was typed for. */
+export function readBmcForm(form: URLSearchParams, notice: Notice | null = null): BmcValues {
+  const values = mapNames(BMC_FIELDS, (field) => {
     const text = form.get(nameOf(field))?.slice(0, MAX_LENGTH) ?? ''
     return field === 'password' ? text : text.trim()
   })
+  const isSame = PLACE.every((field) => values[field] === notice?.typed[nameOf(field)])
+  const tested = (isSame && notice?.typed[nameOf('password')]) || ''
+  return values.password === '' ? { ...values, password: tested } : values
+}
+
+const PLACE = ['way', 'address', 'user', ...URLS] as const
+
+/** With the typed values: what a test found. Among the errors: that it failed. */
+export const BMC_TEST = 'bmc-test'
+
+/** With the password, which stays on the server and is not shown. */
+export const testedBmc = (values: BmcValues, text: string): Notice['typed'] => ({
+  ...Object.fromEntries(BMC_FIELDS.map((field) => [nameOf(field), values[field]])),
+  [BMC_TEST]: text,
+})
+
+const CAN = {
+  on: 'turn on',
+  off: 'turn off',
+  network: 'boot from the network',
+  http: 'boot over HTTP',
+  cd: 'boot a virtual CD',
+} as const
+
+export function renderTested({ state, model, firmware, certificate, can }: PowerTested): string {
+  const shown =
+    certificate === BY_AUTHORITY ? 'signed by a trusted authority' : shorten(certificate ?? '', 23)
+  return [
+    state === null ? 'This way cannot tell whether the machine is on.' : `It answers: ${state}.`,
+    model && `Model: ${model}.`,
+    firmware && `Firmware: ${firmware}.`,
+    certificate && `Certificate: ${shown}.`,
+    can.length > 0 && `It can ${can.map((each) => CAN[each]).join(', ')}.`,
+    'Nothing is saved yet.',
+  ]
+    .filter(Boolean)
+    .join(' ')
+}
 
 interface BmcRefusal {
   readonly field: BmcField
@@ -160,7 +202,9 @@ export function renderBmcForm(
   command: Content = null,
 ): Html {
   const stored = valuesOf(content)
-  const isOpen = notice?.typed[REFUSED] !== undefined || content.suggested !== null
+  const names = Object.keys(notice?.typed ?? {})
+  const isOpen =
+    content.suggested !== null || [REFUSED, BMC_TEST].some((name) => names.includes(name))
   const value = (field: BmcField) => notice?.typed[nameOf(field)] ?? stored[field]
   const refused = notice?.typed[REFUSED]
   const line = (field: BmcField, label: string, hint?: string, type?: 'password' | 'url') =>
@@ -188,7 +232,7 @@ export function renderBmcForm(
       </div>
       <div class="by-user">
         ${line('user', 'User', 'Leave empty to use the user of a label or of all machines.')}
-        ${line('password', 'Password', content.entry === null ? undefined : 'Leave empty to keep the current one.', 'password')}
+        ${line('password', 'Password', 'Leave empty to keep the current one, or that of the last test.', 'password')}
       </div>
       <details ${ADVANCED.some((field) => field === refused) ? 'open' : null}>
         <summary>Advanced</summary>
@@ -205,10 +249,21 @@ export function renderBmcForm(
           ${choice('method', 'Method', value('method'), { POST: 'POST', GET: 'GET' })}
         </div>
       </details>
-      <button>Save</button>
+      <div class="row">
+        <button>Save</button>
+        <button name="test" value="1">Test</button>
+        <span class="hint">Test asks the BMC and saves nothing.</span>
+      </div>
+      ${renderTest(notice)}
     </form>
     ${command}
   </details>`
+}
+
+function renderTest(notice: Notice | null): Content {
+  const text = notice?.typed[BMC_TEST]
+  const tone = notice?.errors[BMC_TEST] === undefined ? 'done' : 'failed'
+  return text === undefined ? null : html`<div id="${BMC_TEST}">${banner(tone, text)}</div>`
 }
 
 const choice = (

@@ -41,6 +41,7 @@ export function renderPowerCard(
   if (entry === null && !hasPower(context)) return renderOff(context, here, reported, notice)
   const { networks } = context.services.config.current().power
   const suggested = entry === null && mayContact(reported, networks) ? reported : null
+  const content = { entry, suggested }
   return card({
     title: 'Power',
     id: 'power',
@@ -54,7 +55,7 @@ export function renderPowerCard(
             ${renderCurlBlock(context, listPowerCalls(mac, entry.bmc, view), 'curl-power')}
           </div>`
     }
-    ${renderBmcForm(`${here}/power`, { entry, suggested }, notice, renderCurlBlock(context, [callBmc(mac, { entry, suggested })]))}
+    ${renderBmcForm(`${here}/power${context.event.url.search}`, content, notice, renderCurlBlock(context, [callBmc(mac, content)]))}
     ${entry === null ? null : questionButton({ action: `${here}/power/delete`, label: 'Forget BMC…' })}`,
   })
 }
@@ -101,7 +102,7 @@ function renderSuggestion(reported: string | null, suggested: string | null): Co
   if (reported === null) return null
   const text =
     suggested === null
-      ? 'The machine reports a BMC at {address}, which is outside [power] networks. The server does not contact it.'
+      ? 'The machine reports a BMC at {address}, which is outside the networks of your BMCs. The server does not contact it.'
       : 'The machine reports a BMC at {address}. Make sure that this is its BMC before you save the form: the user and the password are sent there.'
   return html`<p>${fillHtml(text, { address: copyable(reported) })}</p>`
 }

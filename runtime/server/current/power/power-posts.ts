@@ -3,6 +3,8 @@ import { fill } from '#kit/foundation/text.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { readMac } from '#kit/web/answers/checked.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
+import type { PowerChange } from '#fleet/power/rules/bmc.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import { banner } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Html } from '#kit/web/ui/html.ts'
@@ -16,7 +18,15 @@ import { beginPower } from './power-routes.ts'
 import type { Machine } from '#server/current/machines/rules/machine.ts'
 import { nameOf } from '#server/current/view/machine-view.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
-import { parseBmcForm, readBmcForm, typedBmc } from './bmc-form.ts'
+import {
+  BMC_TEST,
+  parseBmcForm,
+  readBmcForm,
+  renderTested,
+  testedBmc,
+  typedBmc,
+  type BmcValues,
+} from './bmc-form.ts'
 import { saveSettings } from '#server/current/assembly/configuration.ts'
 import { recordSettingsEvent } from '#server/pages/settings/file-posts.ts'
 import {
@@ -91,12 +101,13 @@ export function bootAfter(context: CurrentContext, form: URLSearchParams): boole
 async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { mac } = await find(context)
   const { power } = context.services
-  const values = readBmcForm(form)
+  const values = readBmcForm(form, context.notice())
   const parsed = parseBmcForm(values, power.book.find(mac))
   if (!parsed.ok) {
     const typed = typedBmc(values, parsed.refusal)
     return context.goBack(machinePath(mac), { error: parsed.refusal.text, typed, anchor: 'power' })
   }
+  if (form.has('test')) return await showTested(context, mac, values, parsed.value)
   const { bmc } = parsed.value
   const { site, event } = context
   await saveBmc({ site, control: power, event, mac }, parsed.value)
@@ -105,6 +116,19 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const asked = requestOf('read', false)
   beginPower(context.site, power, { macs: [mac], asked, pause: 0, by: context.by() })
   return showPage(context, { bmc: 1 })
+}
+
+/** The form comes back with what was found. */
+async function showTested(context: CurrentContext, mac: Mac, values: BmcValues, edit: PowerChange) {
+  const tested = await context.services.power.test(mac, edit)
+  const error = tested.ok ? '' : `The test failed: ${tested.refusal.seen}. ${tested.refusal.fix}`
+  return context.goBack(machinePath(mac), {
+    error,
+    text: '',
+    typed: testedBmc(values, tested.ok ? renderTested(tested.value) : error),
+    errors: tested.ok ? {} : { [BMC_TEST]: error },
+    anchor: BMC_TEST,
+  })
 }
 
 async function allow(context: CurrentContext, form: URLSearchParams): Promise<Answer> {

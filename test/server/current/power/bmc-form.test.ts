@@ -2,7 +2,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { BmcSchema, NOTHING_LEARNED } from '#fleet/power/rules/bmc.ts'
-import { parseBmcForm, readBmcForm, typedBmc } from '#server/current/power/bmc-form.ts'
+import type { Notice } from '#kit/web/ui/form-notices.ts'
+import { parseBmcForm, readBmcForm, testedBmc, typedBmc } from '#server/current/power/bmc-form.ts'
 import { chooseBoot, listPowerChoices } from '#server/current/power/power-card.ts'
 import { BMC_USER, startRedfish } from '#test/support/power/redfish-fake.ts'
 import { createServerHome, login } from '#test/support/server/flasher-web.ts'
@@ -11,9 +12,10 @@ import { createBoxes, macOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the form of a BMC')
 
-const read = (fields: Readonly<Record<string, string>>) =>
+const read = (fields: Readonly<Record<string, string>>, notice: Notice | null = null) =>
   readBmcForm(
     new URLSearchParams(Object.entries(fields).map(([name, text]) => [`bmc_${name}`, text])),
+    notice,
   )
 const bmcOf = (given: object) => BmcSchema.parse(given)
 const REDFISH = { way: 'redfish', address: '10.0.0.1' }
@@ -89,6 +91,18 @@ test('a refusal names its field, and the password does not come back', () => {
     assert.is(typed['bmc_password'], undefined)
     assert.is(typed['bmc_address'], values.address)
   }
+})
+
+test('the password of a test counts on for its address and user, and for no other', () => {
+  const typed = { ...testedBmc(read({ ...REDFISH, ...own }), 'it failed') }
+  const notice = { error: '', errors: {}, typed }
+  const again = (fields: Readonly<Record<string, string>>) =>
+    read({ ...REDFISH, user: 'admin', ...fields }, notice).password
+  assert.equal(
+    [again({}), again({ outlet: 'pdu/7' }), again({ password: 'new' })],
+    ['s3cret', 's3cret', 'new'],
+  )
+  assert.equal([again({ address: '10.0.0.2' }), again({ user: 'root' })], ['', ''])
 })
 
 test('the buttons are what the way can do and the state leaves to be done', () => {
@@ -200,7 +214,11 @@ test('it stands in the form where it may be contacted, is said where not, and no
     const [, field = ''] = /<input[^>]*name="bmc_address"([^>]*)>/.exec(page) ?? []
     const [, value = ''] = /value="([^"]*)"/.exec(field) ?? []
     const says = (text: string) => page.includes(text)
-    return { value, isOffered: says('before you save the form'), isOutside: says('is outside [') }
+    return {
+      value,
+      isOffered: says('before you save the form'),
+      isOutside: says('is outside the networks'),
+    }
   }
   const report = async (bmc_address: string) => {
     const told = asJson({ disks: [DISK], bmc_address })
