@@ -23,7 +23,8 @@ import {
 import { Fault } from '#kit/foundation/fault.ts'
 import { listFolder, type FolderFile, readListedDigest } from './boot-folder.ts'
 import type { LiveSet } from './rules/boot-decision.ts'
-import { constants, copyFile, stat, utimes } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { constants, copyFile, readdir, stat, utimes } from 'node:fs/promises'
 import { GRUB_FILES, SHIM_FILES } from '#appliance/assets.ts'
 import { UPLOAD } from '#kit/host/partial-files.ts'
 import { makeFolder, moveName, removeName } from '#kit/host/folders.ts'
@@ -250,6 +251,35 @@ export async function copyBuiltSets({ from, to }: BuiltFolders): Promise<readonl
   ])
   for (const file of files.filter(({ name }) => wanted.has(name))) await copy(file, { from, to })
   return sets
+}
+
+export interface BuiltSet extends CompleteSet {
+  readonly folder: string
+}
+
+/** The newest set of each architecture in folders that may be missing; the first folder wins. */
+export async function findBuiltSets(folders: readonly string[]): Promise<readonly BuiltSet[]> {
+  const found = await Promise.all(
+    folders.map(async (folder) => {
+      const names = await readdir(folder).catch(() => [])
+      return listComplete(names).map((set): BuiltSet => ({ ...set, folder }))
+    }),
+  )
+  return BOOT_ARCHS.flatMap((arch) => found.flat().find((set) => set.arch === arch) ?? [])
+}
+
+/** Checked against the checksums that lie beside it. */
+export async function saveBuiltSet(
+  save: (name: string, bytes: AsyncIterable<Uint8Array>, maxBytes: number) => Promise<unknown>,
+  set: BuiltSet,
+): Promise<void> {
+  const names = await readdir(set.folder)
+  const loaders = LOADERS.flatMap((alias) => decideAlias(alias, names) ?? [])
+  // The list of checksums comes first.
+  for (const name of [...listSetFiles(set).toReversed(), ...loaders]) {
+    const path = join(set.folder, name)
+    if (names.includes(name)) await save(name, createReadStream(path), (await stat(path)).size)
+  }
 }
 
 /** Renamed when whole. The copied time tells a later start that it is the same file. */

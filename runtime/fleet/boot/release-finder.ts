@@ -24,6 +24,7 @@ import {
 import { askOnce, fetchDocument, isAnswered } from '#kit/net/json-client.ts'
 import type { Sources } from '#engine/image/sources/sources.ts'
 import { findSignatureFault } from '#kit/foundation/ssh-signature.ts'
+import { describeFailure } from '#kit/net/rules/network-failure.ts'
 import { parseHttpTarget, renderSafeUrl, type HttpTarget } from '#kit/net/rules/image-location.ts'
 import type { Environment } from '#kit/host/shell.ts'
 
@@ -59,10 +60,7 @@ export async function findRelease(
   // If no server answered, none would for other names.
   const bare = isAnswered(cause) ? await findBareRelease(parts, query) : null
   if (bare !== null) return bare
-  throw new Fault('upstream-failed', `release ${tag} was not found: ${renderError(cause)}`, {
-    cause,
-    hint: 'Check [releases] base_url, boot.release_repo and the tag.',
-  })
+  throw notFound(query, cause, 'Check the release site, the repository and the tag.')
 }
 
 /** Null: this place failed, try the next; a cancellation still throws. */
@@ -308,11 +306,21 @@ export async function findLiveRelease(
   return { base, plan: planLiveRelease(tag, files) }
 }
 
-const notFound = (tag: string, cause: unknown) =>
-  new Fault('upstream-failed', `release ${tag} was not found: ${renderError(cause)}`, {
-    cause,
-    hint: 'Check FLASHER_RELEASES_BASE_URL, FLASHER_BOOT_RELEASE_REPO and the tag.',
-  })
+/** A site that nobody reached is named alone: what was asked of it does not matter. */
+function notFound({ site, tag }: ReleaseQuery, cause: unknown, hint: string): Fault {
+  const isAway = !isAnswered(cause) && cause instanceof Fault
+  const reason = isAway ? describeFailure(cause.cause)?.reason : undefined
+  const host = URL.parse(site)?.host ?? site
+  const words =
+    reason === undefined
+      ? `release ${tag} was not found: ${renderError(cause)}`
+      : reason === 'host name not found'
+        ? `${host} not found`
+        : `${host}: ${reason}`
+  return new Fault('upstream-failed', words, { cause, hint })
+}
+
+const CHECK = 'Check FLASHER_RELEASES_BASE_URL, FLASHER_BOOT_RELEASE_REPO and the tag.'
 
 /** The manifest is what was signed. `noSums`: why the checksum list could not be read. */
 async function findByManifest(
@@ -320,12 +328,12 @@ async function findByManifest(
   query: ReleaseQuery,
   noSums: unknown,
 ): Promise<FoundRelease> {
-  if (noSums !== null && !isAnswered(noSums)) throw notFound(query.tag, noSums)
+  if (noSums !== null && !isAnswered(noSums)) throw notFound(query, noSums, CHECK)
   const found = await findManifest(parts, query)
   if (!found.ok) {
-    if (noSums !== null) throw notFound(query.tag, noSums)
+    if (noSums !== null) throw notFound(query, noSums, CHECK)
     requireManifest(query, found.refusal)
-    throw notFound(query.tag, found.refusal)
+    throw notFound(query, found.refusal, CHECK)
   }
   const { base, release } = found.value
   const plan = planSignedLiveRelease(release, query.tag)

@@ -1,6 +1,7 @@
 /** Reads the version and the address of the repository from this program's own package.json. */
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
+import { join } from 'node:path'
 import { Fault } from '#kit/foundation/fault.ts'
 import { isRecord } from '#kit/foundation/shape.ts'
 
@@ -19,7 +20,15 @@ export async function readRepository(): Promise<string | null> {
   return typeof address === 'string' ? address : null
 }
 
+/** Where live systems may lie: what a checkout has built, and what was put beside the package. */
+export function listLiveFolders(): readonly string[] {
+  const path = findManifest()
+  return path === undefined ? [] : [join(path, '../dist'), join(path, '../..')]
+}
+
+const findManifest = () => findPackageJSON('../..', import.meta.url)
+
 async function readManifest(): Promise<unknown> {
-  const path = findPackageJSON('../..', import.meta.url)
+  const path = findManifest()
   return path === undefined ? null : JSON.parse(await readFile(path, 'utf8'))
 }

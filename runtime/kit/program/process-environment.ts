@@ -46,6 +46,8 @@ export interface ProcessEnvironment {
   startCache?(options: CacheOptions): Promise<string | null>
   /** Where `pnpm build:images` leaves live systems; absent: the program is not run from a checkout. */
   readonly builtDir?: string
+  /** Where a person finds live systems to install; absent: in the package and beside it. */
+  readonly liveFolders?: readonly string[]
 }
 
 interface CacheOptions {

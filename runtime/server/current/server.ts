@@ -1,7 +1,7 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import { createImageBoots } from '#engine/bootable/image-boots.ts'
 import { proposeSource, listReleaseBases } from '#fleet/boot/rules/release.ts'
-import { readRepository } from '#kit/host/package-manifest.ts'
+import { listLiveFolders, readRepository } from '#kit/host/package-manifest.ts'
 import { UPLOAD_KEY } from '#engine/capture/rules/order.ts'
 import { IMAGER_LIST } from '#appliance/assets.ts'
 import { createAssets, type Assets } from '#kit/web/answers/assets.ts'
@@ -205,7 +205,6 @@ function listRoutes(
   const { assets, rules, seen, watch, control, backups, netboot } = parts
   const { state, config } = given
   const settings = () => config.current()
-  const { releases } = netboot
   return [
     ...imageRoutes(site, { assets, media: () => findMedia(settings()) }),
     ...firstBootRoutes(site, { ...state, ...rules, proof: () => settings().proof }),
@@ -229,7 +228,7 @@ function listRoutes(
         state.runs.findWritten(machine.mac),
       ),
     ),
-    ...releaseRoutes(site, { releases, ...releaseSettings(given) }),
+    ...releaseRoutes(site, { netboot, ...releaseSettings(given) }),
     ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
   ]
 }
@@ -347,7 +346,8 @@ async function openServices(
   const catalog = options.catalog ?? opened.use(await openCatalog(given, now))
   const origins = opened.use(openOrigins({ config, catalog, env, log, now }))
   const hasCache = () => settings().withcache.url !== '' || cacheBeside !== null
-  const source = { config, state, catalog, hasCache, env, log, opened: bootFiles, now }
+  const { liveFolders = listLiveFolders() } = environment
+  const source = { config, state, catalog, hasCache, env, liveFolders, log, opened: bootFiles, now }
   const netboot = opened.use(await openNetboot(source))
   opened.use(startPinner({ config, state, secret, cacheBeside, env, log }))
   const backups = opened.use(await openBackups(config, state, release))

@@ -70,6 +70,7 @@ admin shared:
   /ui/images/remove POST
   /ui/netboot/cancel-fetch POST
   /ui/netboot/fetch-release POST
+  /ui/netboot/take-built POST
   /ui/netboot/use-set POST
 admin fleet:
   /power/credentials GET PUT DELETE

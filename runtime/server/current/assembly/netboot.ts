@@ -3,6 +3,7 @@ import { BOOT_ARCHS } from '#fleet/boot/rules/boot-set.ts'
 import { decideDhcpTarget } from '#fleet/boot/rules/dhcp.ts'
 import { openFetchParts } from '#server/app/release-fetches.ts'
 import { listReadiness, type ReadinessRow, type TftpState } from '#fleet/boot/rules/readiness.ts'
+import { type BuiltSet, findBuiltSets } from '#fleet/boot/boot-sets.ts'
 import { createBootFiles, type BootFolder } from '#fleet/boot/boot-files.ts'
 import type { FollowedCatalog } from '#engine/catalog/catalogs.ts'
 import { readSpace } from '#fleet/state/disk-space.ts'
@@ -23,6 +24,7 @@ interface NetbootDependencies {
   /** Whether a cache service is set, or runs beside the server. */
   hasCache(): boolean
   readonly env: Environment
+  readonly liveFolders: readonly string[]
   readonly log: { warn(message: string): void }
   /** Already open where the server stood by; null: it is opened here. */
   readonly opened: OpenedBootFiles | null
@@ -70,6 +72,12 @@ export async function openNetboot(parts: NetbootDependencies) {
   return {
     bootFiles,
     releases,
+    /** Complete sets on this host that are not installed. */
+    async listBuilt(): Promise<readonly BuiltSet[]> {
+      const known = bootFiles.sets().map(({ arch, version }) => `${arch} ${version}`)
+      const built = await findBuiltSets(parts.liveFolders)
+      return built.filter(({ arch, version }) => !known.includes(`${arch} ${version}`))
+    },
     /** From memory: the daemon's last answer. */
     tftp: (): TftpState => probe.state(),
     async readiness(): Promise<readonly ReadinessRow[]> {

@@ -12,12 +12,13 @@ import {
   renderJumps,
   renderWays,
 } from '#kit/web/ui/elements.ts'
-import { postButton, renderUploadForm, textField } from '#kit/web/ui/fields.ts'
+import { hidden, postButton, renderUploadForm, textField } from '#kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { listIncomplete, type IncompleteSet, type ForeignSet } from '#fleet/boot/rules/boot-set.ts'
 import { renderTftpSetup } from '#fleet/boot/rules/readiness.ts'
+import type { BuiltSet } from '#fleet/boot/boot-sets.ts'
 import type { BootFile, BootFolder, KnownSet } from '#fleet/boot/boot-files.ts'
 import type { FetchJob } from '#fleet/boot/releases.ts'
 import { isOver } from '#kit/host/jobs.ts'
@@ -32,30 +33,40 @@ import type { ClusterView } from '#fleet/cluster/presence.ts'
 import { isSilent } from '#fleet/cluster/rules/lease.ts'
 import { standingOf } from '#fleet/cluster/rules/shared-netboot.ts'
 import type { ShownSetting } from '#kit/config/rules/settings-parser.ts'
-import { completeSource } from '#fleet/boot/rules/release.ts'
+import { completeSource, LATEST } from '#fleet/boot/rules/release.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
 
-/** Three ways to install a live system on the page: fetch a release, upload its files, or build it. */
 const PATH = '/ui/netboot'
 
 /** Folded once machines boot one; a link to the card opens it. */
-function renderInstall(context: CurrentContext, isFresh: boolean): Html {
-  const body = html`${renderFetch(context)}
+function renderInstall(
+  context: CurrentContext,
+  built: readonly BuiltSet[],
+  isFresh: boolean,
+): Html {
+  const body = html`${built.map(renderBuilt)}${renderFetch(context)}
     <details>
       <summary>Offline</summary>
       ${renderWays([
         ['Upload the files', renderUpload()],
-        ['Build it', renderBuild(context)],
+        ['Build it', renderBuild()],
       ])}
     </details>`
   const isRefused = context.notice() !== null
   return isFresh || isRefused
-    ? card({ title: 'Download the live system', id: 'install', body })
+    ? card({ title: 'Get the live system', id: 'install', body })
     : html`<details class="card">
         <summary>Install another version</summary>
         <div id="install">${body}</div>
       </details>`
 }
+
+const renderBuilt = ({ arch, version, folder }: BuiltSet): Html =>
+  html`<form method="post" action="${PATH}/take-built" class="row">
+    ${hidden({ arch, version })}
+    <button class="primary">Install ${version} (${arch})</button>
+    <span class="hint">It lies on this server in <code>${folder}</code>.</span>
+  </form>`
 
 function renderFetch(context: CurrentContext): Html {
   const { services, notice } = context
@@ -79,7 +90,7 @@ function renderFetch(context: CurrentContext): Html {
         name: 'repository',
         label: 'Repository',
         placeholder: 'owner/name',
-        hint: 'The owner and the name, as in the address of the repository.',
+        hint: services.releaseSource.repository === '' ? UNNAMED : NAMED,
         value: values.repository,
         error: errors['repository'] ?? null,
       })}
@@ -97,6 +108,10 @@ function renderFetch(context: CurrentContext): Html {
       { method: 'POST', path: '/boot/releases', body: tag === '' ? {} : { tag }, scope: 'admin' },
     ])}`
 }
+
+const NAMED = 'The owner and the name, as in the address of the repository.'
+const UNNAMED =
+  'This package does not name it. Enter owner/name, as in the address of the page where you got flasher: https://github.com/owner/name.'
 
 const NOTHING_REFUSED: Pick<Notice, 'typed' | 'errors'> = { typed: {}, errors: {} }
 
@@ -147,15 +162,11 @@ const renderUpload = (): Html =>
       'Uploading here needs JavaScript. Without it, copy the files into the boot directory of the server.',
   })
 
-const renderBuild = ({ services }: CurrentContext): Html => {
-  const { dir } = services.netboot.bootFiles
-  return html`<p>In a checkout of flasher on this host, as root:</p>
-    ${copyBlock(
-      `npx pnpm build:images netboot-pc\ncp dist/flasher-netboot-pc-* ${dir}/\n`,
-      'Commands that build a live system',
-    )}
-    <p class="hint">Files copied into <code>${dir}</code> are used once all three are there.</p>`
-}
+const renderBuild = (): Html =>
+  html`<p class="hint">
+    Or build it: run <code>npx pnpm build:images netboot-pc</code> as root in the checkout that this
+    server runs from, then load this page again.
+  </p>`
 
 /** The card of the live system on the other servers of a fleet: which of them have it, and what keeps one from it. */
 const TONES = { whole: 'done', copying: 'ready', troubled: 'needs-you' } as const
@@ -208,10 +219,11 @@ export const NETBOOT_PAGES = [
 ]
 
 async function show(context: CurrentContext): Promise<Answer> {
-  const { releases, bootFiles } = context.services.netboot
+  const { releases, bootFiles, listBuilt } = context.services.netboot
   const clock = context.clock()
-  const [files, events] = await Promise.all([
+  const [files, built, events] = await Promise.all([
     bootFiles.list(),
+    listBuilt(),
     context.site.journal.list({ subject_kind: 'netboot', limit: 12 }),
   ])
   const jobs = releases.jobs()
@@ -223,7 +235,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     'Failed downloads',
     failed.filter((job) => isRecent(job, clock)),
   )
-  const install = renderInstall(context, isFresh)
+  const install = renderInstall(context, built, isFresh)
   return await context.show({
     title: 'Network boot',
     learn: 'pxe.html',
@@ -231,7 +243,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     body: html`${renderJumps(JUMPS)}
       <div class="board" ${refreshEvery('netboot', PATH, active.length > 0 ? 1 : null)}>
         ${renderJobs(context, 'Downloads', active)} ${isFresh ? [failures, install] : null}
-        ${card({ title: 'Live systems', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
+        ${card({ title: 'Live systems', id: 'artifacts', body: html`${renderNext(context)}${renderArtifacts(bootFiles, files, clock)}` })}
         ${isFresh ? null : failures} ${renderServers(context.services.presence?.view() ?? null)}
         ${isFresh ? null : install} ${renderStick(files)}
         ${foldedCard({ ...viewTftp(context), isOpen: false })}
@@ -297,7 +309,10 @@ function renderJob(job: FetchJob, clock: Clock): Html {
   const { tag, status, artifact, bytes_done: bytes, bytes_total: total, error } = job
   if (isOver(job)) {
     return html`<li>
-      ${badge('failed', JOBS[status])}<span class="grow">Release ${tag}: ${error ?? ''}</span>
+      ${badge('failed', JOBS[status])}<span class="grow"
+        >Couldn't fetch ${tag === LATEST ? 'the latest release' : `release ${tag}`}:
+        ${error ?? ''}.</span
+      >
       <span class="when">${renderTime(job.finished_at, clock)}</span>
     </li>`
   }

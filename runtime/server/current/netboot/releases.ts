@@ -5,7 +5,8 @@ import { BOOT_ARCHS } from '#fleet/boot/rules/boot-set.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { splitReleaseSource, ReleaseTagSchema } from '#fleet/boot/rules/release.ts'
 import { isOver } from '#kit/host/jobs.ts'
-import type { Releases } from '#fleet/boot/releases.ts'
+import { saveBuiltSet } from '#fleet/boot/boot-sets.ts'
+import type { Netboot } from '#server/current/assembly/netboot.ts'
 import type { Requester } from '#fleet/state/journal.ts'
 import { json } from '#kit/web/answers/answers.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
@@ -20,7 +21,7 @@ import type { saveSettings } from '#server/current/assembly/configuration.ts'
 const ReleaseRequestSchema = z.strictObject({ tag: ReleaseTagSchema.optional() })
 
 interface ReleaseRouteDependencies {
-  readonly releases: Releases
+  readonly netboot: Pick<Netboot, 'bootFiles' | 'listBuilt' | 'releases'>
   tag(): string
   /** By dotted name, all or none. */
   save(given: Readonly<Record<string, string>>): ReturnType<typeof saveSettings>
@@ -35,7 +36,10 @@ export const releaseRoutes = (site: Site, parts: ReleaseRouteDependencies): read
   ...formRoutes(site, parts),
 ]
 
-function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies): readonly Route[] {
+function fetchRoutes(
+  { by }: Site,
+  { netboot: { releases }, tag }: ReleaseRouteDependencies,
+): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -109,8 +113,9 @@ const FETCH_ERRORS = {
 
 function formRoutes(
   site: Site,
-  { releases, tag, save }: ReleaseRouteDependencies,
+  { netboot, tag, save }: ReleaseRouteDependencies,
 ): readonly Route[] {
+  const { releases } = netboot
   const { by, notices } = site
   const saveSource = createSourceSaver(site, save)
   /** Redirects to the page, which shows the result. */
@@ -151,6 +156,14 @@ function formRoutes(
     }),
     route('cancel-fetch', async (form, who) => {
       await releases.cancel((form.get('tag') ?? '').trim(), who)
+    }),
+    route('take-built', async (form, who) => {
+      const found = (await netboot.listBuilt()).find(
+        ({ arch, version }) => arch === form.get('arch') && version === form.get('version'),
+      )
+      if (found === undefined) throw new Fault('not-found', 'there is no such live system any more')
+      await saveBuiltSet(netboot.bootFiles.save, found)
+      await releases.use({ arch: found.arch, version: found.version }, who)
     }),
     route('use-set', async (form, who) => {
       const arch = BOOT_ARCHS.find((one) => one === form.get('arch'))

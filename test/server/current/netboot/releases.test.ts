@@ -1,9 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { page } from '#kit/web/answers/answers.ts'
+import { findBuiltSets } from '#fleet/boot/boot-sets.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
+import { partName, sha256 } from '#test/support/server/boot-folder.ts'
 import { createBootFiles } from '#fleet/boot/boot-files.ts'
 import { createChanges } from '#kit/host/changes.ts'
 import { createReleases, type Releases } from '#fleet/boot/releases.ts'
@@ -18,6 +21,7 @@ const now = () => new Date()
 
 async function openFixture(site: string) {
   const dir = await mkdtemp(join(tmpdir(), 'flasher-releases-'))
+  const built = await mkdtemp(join(tmpdir(), 'flasher-built-'))
   const state = await createStateFolder()
   const services = await state.open()
   const bootFiles = await createBootFiles({ dir, now })
@@ -33,7 +37,11 @@ async function openFixture(site: string) {
   const server = await createTestServer({
     routes: (given) => [
       ...releaseRoutes(given, {
-        releases,
+        netboot: {
+          bootFiles,
+          releases,
+          listBuilt: () => findBuiltSets([join(dir, 'gone'), built]),
+        },
         tag: () => 'v1.2.3',
         save: async (changes) => ({ ok: true, value: changes }),
       }),
@@ -47,6 +55,7 @@ async function openFixture(site: string) {
   })
   return {
     dir,
+    built,
     releases,
     bootFiles,
     server,
@@ -57,6 +66,7 @@ async function openFixture(site: string) {
       await services[Symbol.asyncDispose]()
       await state[Symbol.asyncDispose]()
       await rm(dir, { recursive: true })
+      await rm(built, { recursive: true })
     },
   }
 }
@@ -133,6 +143,30 @@ test('the forms of the page lead back to it, also with bad news', async () => {
   assert.match(await said(none), /^version 9/)
   const used = await post('/ui/netboot/use-set', { arch: 'x86_64', version: '1.2.3' })
   assert.is(used.headers.get('location'), '/ui/netboot')
+})
+
+test('what lies on this host is checked, installed and booted', async () => {
+  await using fixture = await openFixture('')
+  const ask = await fixture.server.operator()
+  const [first, ...others] = TRIO.map((part) => partName('1.4.0', part))
+  const write = (name: string, text: string) => writeFile(join(fixture.built, name), text)
+  for (const name of [first ?? '', ...others]) await write(name, name)
+  const sums = [first ?? '', ...others].map((name) => `${sha256(Buffer.from(name))}  ${name}\n`)
+  await write(partName('1.4.0', 'sha256'), sums.join(''))
+  let tries = 0
+  const take = async (version: string) => {
+    // The same form twice within a second is one click.
+    const body = new URLSearchParams({ arch: 'x86_64', version, again: String((tries += 1)) })
+    const answer = await ask('/ui/netboot/take-built', { method: 'POST', body })
+    return (await ask(answer.headers.get('location') ?? '')).text()
+  }
+  assert.match(await take('9'), 'there is no such live system any more')
+  await write(first ?? '', 'damaged')
+  assert.match(await take('1.4.0'), 'does not match its checksum')
+  assert.is(fixture.bootFiles.active().x86_64, null)
+  await write(first ?? '', first ?? '')
+  assert.is(await take('1.4.0'), 'nothing was refused')
+  assert.is(fixture.bootFiles.active().x86_64?.version, '1.4.0')
 })
 
 test('no file can be called like the route of releases', async () => {
