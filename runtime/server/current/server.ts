@@ -67,7 +67,7 @@ import { powerRoutes } from './power/power-routes.ts'
 import { powerSettingRoutes } from './power/power-settings.ts'
 import { releaseRoutes } from './netboot/releases.ts'
 import { runRemovalRoutes } from './runs/run-routes.ts'
-import type { SetProvider } from '#server/openid/provider-login.ts'
+import { PROVIDER_SWITCH, type SetProvider } from '#server/openid/provider-login.ts'
 import type { Machine } from './machines/rules/machine.ts'
 import { SCHEMAS } from './machines/rules/api-schema.ts'
 import { findNameOwner } from './captures/rules/capture-owner.ts'
@@ -276,7 +276,8 @@ const listPeopleServices = (
   store: state.peopleStore,
   checkHash: passwords.checkHash,
   nameless: () => config.current().people.nameless_login,
-  provider,
+  provider: () => (state.store.find(PROVIDER_SWITCH) === 'off' ? null : provider()),
+  configured: provider,
 })
 
 const endCacheSessions =

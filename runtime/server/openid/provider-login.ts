@@ -24,6 +24,10 @@ import type { TypedForms } from '#kit/web/access/typed-forms.ts'
 import { networkOf } from '#kit/web/access/rules/login-throttle.ts'
 
 export const PROVIDER_PATH = '/ui/login/openid'
+/** Where an administrator's test comes back to. */
+export const PROVIDER_TEST_PATH = '/ui/people/provider/test'
+/** A row beside the settings: `off` while nobody may log in with the provider that is set. */
+export const PROVIDER_SWITCH = 'people.provider_login'
 const HOME = '/ui/dashboard'
 /** No provider sends as much. */
 const MAX_SEARCH = 8192
@@ -62,7 +66,10 @@ export interface ProviderViews {
 }
 
 interface ProviderLoginDependencies {
-  provider(): SetProvider | null
+  /** Null: nobody may log in with one. */
+  readonly provider: () => SetProvider | null
+  /** The same, also while it is switched off. */
+  readonly configured: () => SetProvider | null
   readonly states: LoginStates
   readonly sessions: Sessions
   readonly typed: Pick<TypedForms, 'remember'>
@@ -84,6 +91,7 @@ export function providerLoginRoutes(parts: ProviderLoginDependencies): readonly 
   const route = (
     path: string,
     handle: (event: H3Event, provider: SetProvider) => Promise<Answer>,
+    find = parts.provider,
   ) =>
     ({
       method: 'GET',
@@ -92,19 +100,20 @@ export function providerLoginRoutes(parts: ProviderLoginDependencies): readonly 
       // A HEAD of a link checker must not use up the provider's answer.
       answersHead: false,
       async handle(event: H3Event) {
-        const provider = parts.provider()
+        const provider = find()
         if (provider === null) throw refuseRequest(404, 'no login provider is set up')
         return await handle(event, provider)
       },
     }) as const
   return [
     route(PROVIDER_PATH, createBegin(parts)),
-    route(`${PROVIDER_PATH}/callback`, createCallback(parts)),
+    route(`${PROVIDER_PATH}/callback`, createCallback(parts), parts.configured),
     route(`${PROVIDER_PATH}/finish`, createFinish(parts)),
   ]
 }
 
-const redirectUriOf = (event: H3Event): string => `${originOf(event)}${PROVIDER_PATH}/callback`
+export const redirectUriOf = (event: H3Event): string =>
+  `${originOf(event)}${PROVIDER_PATH}/callback`
 
 /** Pages are not below the path that a public address may have. */
 export const originOf = (event: H3Event): string => new URL(peerOf(event).baseUrl).origin
@@ -131,11 +140,12 @@ const UNKEPT = { 'cache-control': 'no-store' }
  * other servers' on this host name, which share the cookie. A page of ours sends it on.
  */
 function createCallback({ views }: ProviderLoginDependencies) {
-  return async ({ url }: H3Event, { name }: SetProvider): Promise<Answer> => {
+  return async ({ url }: H3Event): Promise<Answer> => {
     if (url.search.length > MAX_SEARCH)
       throw refuseRequest(400, 'the answer of the provider is too long')
-    const to = `${PROVIDER_PATH}/finish${url.search}`
-    return page(views.renderOnward({ title: `Logging in with ${name}`, to }), 200, UNKEPT)
+    const isTest = url.searchParams.get('state')?.startsWith(TEST) === true
+    const to = `${isTest ? PROVIDER_TEST_PATH : `${PROVIDER_PATH}/finish`}${url.search}`
+    return page(views.renderOnward({ title: 'Logging in', to }), 200, UNKEPT)
   }
 }
 
@@ -294,6 +304,9 @@ const SEPARATOR = '~'
 /** Only pages of the login get the cookie. */
 const PATH = '/ui/login'
 
+/** Begins the state of a test. */
+const TEST = 'test-'
+
 const Claims = z.object({ state: z.string(), next: z.string(), iat: z.number() })
 
 interface LoginState {
@@ -348,6 +361,17 @@ export function createLoginStates({ secret: master, now }: { secret: Secret; now
       const others = listOpen(event).map((open) => open.value)
       return { ...complete(state, next), cookie: renderLogins([value, ...others], isSecure) }
     },
+    /** By the session of who tests; no login can be finished with it. */
+    beginTest(session: string): LoginState {
+      const body = `${TEST}${randomBytes(18).toString('base64url')}.${present()}`
+      return complete(`${body}.${secret.sign(`${session}:${body}`)}`, '')
+    },
+    /** Null: another session began it, or it was too long ago. */
+    readTest(session: string, state: string): LoginState | null {
+      const [start = '', at = '', signature = ''] = state.split('.')
+      const isOurs = secret.verify(`${session}:${start}.${at}`, signature)
+      return isOurs && present() - Number(at) < MAX_SECONDS ? complete(state, '') : null
+    },
     /** Null: no login with that state in this browser, or too long ago. */
     read(event: H3Event, state: string | null): LoginState | null {
       return listOpen(event).find(({ login }) => login.state === state)?.login ?? null
@@ -392,7 +416,7 @@ export const renderRefused = (layout: PageLayout, view: RefusedView): string =>
       <h1>${view.title}</h1>
       ${banner('failed', view.text)}
       <p>${view.ask}</p>
-      ${view.said === null ? null : factList(describeSaid(view.said))}
+      ${view.said === null ? null : factList(describeSaid(view.said, 'Your groups'))}
       <nav class="row" aria-label="Where to go">
         <a href="${view.again}">Log in as somebody else</a>
         <a href="/ui/login">Back to the login page</a>
@@ -401,15 +425,14 @@ export const renderRefused = (layout: PageLayout, view: RefusedView): string =>
   })
 
 /** For the person who is asked. */
-function describeSaid({
-  values,
-  missing,
-  tooLong,
-}: NonNullable<RefusedView['said']>): readonly (readonly [string, Content])[] {
+export function describeSaid(
+  { values, missing, tooLong }: NonNullable<RefusedView['said']>,
+  groups: string,
+): readonly (readonly [string, Content])[] {
   const more = values.length - MAX_SHOWN
   const listed = values.slice(0, MAX_SHOWN).map((value) => html`${tag(value)} `)
   return [
-    ['Your groups', values.length === 0 ? 'none' : html`${listed}${more > 0 ? `+${more}` : null}`],
+    [groups, values.length === 0 ? 'none' : html`${listed}${more > 0 ? `+${more}` : null}`],
     ...missing.map((claim) => ['Not sent', html`<code>${claim}</code>`] as const),
     ...tooLong.map(
       (claim) =>

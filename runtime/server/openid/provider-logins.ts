@@ -24,7 +24,8 @@ interface ProviderLoginsOptions {
   readonly journal: Pick<Journal, 'record'>
   readonly secret: Secret
   now(): Date
-  provider(): SetProvider | null
+  readonly provider: () => SetProvider | null
+  readonly configured: () => SetProvider | null
   readonly store: People
   readonly named: NamedLogins
   readonly sessions: Sessions

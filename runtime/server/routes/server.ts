@@ -166,11 +166,11 @@ function createPeopleLogins<M extends MachineBase>(
   const { people, tokens, journal } = options
   if (people === undefined)
     return { accounts: null, named: undefined, providers: undefined, providerRoutes: [] }
-  const { store, provider } = people
+  const { store, provider, configured } = people
   const { record } = journal
   const accounts = createAccounts({ people: store, tokens, record })
   const named = createNamedLogins(people, accounts)
-  const parts = { ...options, store, provider, named, sessions, recordAll }
+  const parts = { ...options, store, provider, configured, named, sessions, recordAll }
   const { providers, routes: providerRoutes } = createProviderLogins(parts)
   return { accounts, named, providers, providerRoutes }
 }
@@ -229,7 +229,7 @@ function scopeSite<M extends MachineBase>(site: Site<M>, bounds: Bounds): Site<M
     labelsOf,
     listScopeLabels: () => [
       ...(people?.store.list().flatMap(({ labels }) => labels ?? []) ?? []),
-      ...(people?.provider()?.scopeLabels ?? []),
+      ...(people?.configured()?.scopeLabels ?? []),
     ],
     listSecretLabels: () => power?.listSecretLabels?.() ?? [],
   })
@@ -280,7 +280,7 @@ function allowsNameless({
   store,
   nameless,
   provider: findProvider,
-}: Omit<PeopleServices, 'checkHash'>): boolean {
+}: Pick<PeopleServices, 'store' | 'nameless' | 'provider'>): boolean {
   const wanted = nameless()
   // Each request of such a session asks this.
   if (wanted === 'always') return true

@@ -96,7 +96,10 @@ export interface PeopleServices {
   readonly checkHash: Passwords['checkHash']
   /** Whether the administrator may log in without a name. */
   nameless(): NamelessLogin
-  provider(): SetProvider | null
+  /** Null: none is set, or it is switched off. */
+  readonly provider: () => SetProvider | null
+  /** The same, also while it is switched off. */
+  readonly configured: () => SetProvider | null
 }
 
 export interface ServerServices<M extends MachineBase = MachineBase> {

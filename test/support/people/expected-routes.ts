@@ -102,6 +102,9 @@ admin fleet:
   /ui/people/:id/role POST
   /ui/people/:id/unblock POST
   /ui/people/add GET
+  /ui/people/provider GET POST
+  /ui/people/provider/switch POST
+  /ui/people/provider/test GET
   /ui/settings GET
   /ui/settings/backup POST
   /ui/settings/config POST

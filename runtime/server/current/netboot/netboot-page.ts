@@ -272,6 +272,17 @@ function listFailed(jobs: readonly FetchJob[]): readonly FetchJob[] {
   return (done === -1 ? jobs : jobs.slice(0, done)).filter(({ status }) => status === 'failed')
 }
 
+/** Until a machine has come. */
+function renderNext({ site, services }: CurrentContext): Content {
+  const isInstalled = Object.values(services.netboot.bootFiles.active()).some(Boolean)
+  if (!isInstalled || site.machines.peekAll().some(({ last_seen_at: at }) => at !== null))
+    return null
+  return banner(
+    'ready',
+    html`Machines boot it from now on. Next: <a href="/ui/dhcp">set up DHCP</a>.`,
+  )
+}
+
 /** Milliseconds for which a failure stands beside what machines boot. */
 const NEWS_MS = 60 * 60_000
 

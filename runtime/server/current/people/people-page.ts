@@ -1,19 +1,9 @@
 /** /ui/people: who logs in with a name, and how somebody is added. */
-import { originOf, PROVIDER_PATH } from '#server/openid/provider-login.ts'
 import { ROLE_TEXTS } from '#kit/web/ui/who.ts'
 import { MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH } from '#kit/web/access/rules/login-throttle.ts'
 import { type Person, MAX_SCOPE_CHARACTERS, MAX_PEOPLE } from '#fleet/access/rules/person.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
-import {
-  badge,
-  banner,
-  card,
-  copyable,
-  emptyState,
-  factList,
-  foldedCard,
-  tag,
-} from '#kit/web/ui/elements.ts'
+import { badge, banner, card, emptyState, factList, tag } from '#kit/web/ui/elements.ts'
 import { checkField, textField, postButton, selectField } from '#kit/web/ui/fields.ts'
 import { html, type Html, address, type Content } from '#kit/web/ui/html.ts'
 import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
@@ -28,6 +18,7 @@ import { LabelSchema } from '#fleet/machine/rules/label.ts'
 import { getRouterParam } from 'h3'
 import type { Accounts, PersonRefusal } from '#fleet/access/accounts.ts'
 import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
+import { PROVIDER_PAGES, renderProviderLink } from './provider-page.ts'
 
 function renderPersonRow(context: CurrentContext, person: Person, tokens: number): Html {
   const { id, name, role, provider } = person
@@ -344,6 +335,7 @@ export const PEOPLE_PAGES = [
   pageAt(PEOPLE_PATH, 'admin', show),
   pageAt(ADD, 'admin', showForm),
   formAt(PEOPLE_PATH, 'admin', add),
+  ...PROVIDER_PAGES,
   ...PERSON_PAGES,
 ]
 
@@ -362,29 +354,7 @@ async function show(context: CurrentContext): Promise<Answer> {
             'Add people so that events, flashes and tokens show who did what. The administrator password stays.',
           )
         : html`${await renderPeople(context, people)}${renderNameless(context)}`
-    }${renderProvider(context)}`,
-  })
-}
-
-/** What the provider has to know of this server, and where the server learns of the provider. */
-function renderProvider({ event, services }: CurrentContext): Html {
-  const { issuer, name } = services.config.current().oidc
-  const origin = originOf(event)
-  return foldedCard({
-    title: 'Login with a provider',
-    id: 'provider',
-    about: issuer === '' ? 'Off: Keycloak, Entra ID, Okta and others' : name || issuer,
-    isOpen: false,
-    body: html`<p>
-        Register this server at your provider as a confidential web client with these addresses.
-        Then set the issuer, the client and the groups of each role under
-        <a href="${SETTINGS}?q=oidc">Settings</a>.
-        <a href="/docs/people.html#logging-in-with-a-provider">Examples for each provider</a>
-      </p>
-      ${factList([
-        ['Redirect URI', copyable(`${origin}${PROVIDER_PATH}/callback`)],
-        ['After the logout', copyable(`${origin}/ui/login`)],
-      ])}`,
+    }${renderProviderLink(context)}`,
   })
 }
 

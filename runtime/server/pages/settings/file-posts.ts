@@ -36,7 +36,7 @@ export const filePosts = <C extends PageContext>(
   formAt(
     `${SETTINGS_PATH}/config`,
     'admin',
-    (context: C, form) => saveConfig(context, form, cardsOf(context)),
+    (context: C, form) => saveConfig(context, form, { cards: cardsOf(context) }),
     { most: MAX_FORM },
   ),
   formAt(`${SETTINGS_PATH}/config/edit`, 'admin', (context: C, form) => editConfig(context, form)),
@@ -72,19 +72,18 @@ async function editConfig(context: PageContext, form: URLSearchParams): Promise<
     throw refuse(422, `one of the fields ${EDITED.join(', ')} is missing`)
   }
   const edits = [{ section, key, text }]
-  return (
-    (await applyEdits(context, { form, all: edits, edits })) ?? answerSaved(context, form, edits)
-  )
+  const asked = { form, edits, page: SETTINGS_PATH }
+  return (await applyEdits(context, { ...asked, all: edits })) ?? answerSaved(context, asked)
 }
 
 /**
  * Each setting has its name and, under `was:` and its name, what the page showed: fields that
  * nobody changed here stay, even if somebody else changed them. `reset` names a setting to remove.
  */
-async function saveConfig(
+export async function saveConfig(
   context: PageContext,
   form: URLSearchParams,
-  cards: CardStore,
+  { cards = NO_CARDS, page = SETTINGS_PATH }: SavedForm,
 ): Promise<Answer> {
   const rows = context.services.config.list()
   const names = rows.map(({ name }) => name)
@@ -93,29 +92,30 @@ async function saveConfig(
     .map((row) => ({ row, text: readChanged(form, row) }))
     .flatMap(({ row, text }): readonly NamedEdit[] => (text === null ? [] : [{ ...row, text }]))
   if (edits.length === 0) {
-    return context.goTo(savedAddress(form, { saved: 'unchanged', names: [], anchor: null }))
+    return context.goTo(savedAddress(form, { saved: 'unchanged', names: [], anchor: null }, page))
   }
   const [ofCards, ofFiles] = splitByCard(edits)
   const refused = checkCards(form, ofCards, rows, cards)
-  if (refused.size > 0) return answerRefusals(context, { form, edits }, refused)
+  if (refused.size > 0) return answerRefusals(context, { form, edits, page }, refused)
   const given = Object.fromEntries(ofCards.map(({ name, text }) => [name, text]))
   if (ofFiles.length === 0) {
     await cards.save(given)
-    return answerSaved(context, form, edits, 'upstream')
+    return answerSaved(context, { form, edits, page }, 'upstream')
   }
-  const failed = await applyEdits(context, { form, all: edits, edits: ofFiles }, (present) =>
+  const failed = await applyEdits(context, { form, all: edits, edits: ofFiles, page }, (present) =>
     findStale(form, ofFiles, present),
   )
   if (failed !== null) return failed
   await cards.save(given)
-  return answerSaved(context, form, edits)
+  return answerSaved(context, { form, edits, page })
 }
 
 const splitByCard = (edits: readonly NamedEdit[]) =>
-  [
-    edits.filter(({ setting }) => setting.card !== null),
-    edits.filter(({ setting }) => setting.card === null),
-  ] as const
+  [edits.filter(isKept), edits.filter((edit) => !isKept(edit))] as const
+
+/** What a page saved in the database is changed there. */
+const isKept = ({ setting, origin }: NamedEdit) =>
+  setting.card !== null || origin.by === 'settings-page'
 
 /** Before any file is written: a form is saved whole or not at all. */
 function checkCards(
@@ -151,7 +151,7 @@ function findStale(
   return new Map(stale)
 }
 
-type NamedEdit = ConfigEdit & Pick<ShownSetting, 'name' | 'setting'>
+type NamedEdit = ConfigEdit & Pick<ShownSetting, 'name' | 'setting' | 'origin'>
 type Stale = { readonly why: 'stale'; readonly present: string }
 
 /** Null: not changed on this page. */
@@ -173,19 +173,30 @@ function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): stri
   return setting.isSecret ? text : readLines(text)
 }
 
-interface Edits {
+interface SavedForm {
+  /** Absent: all of its settings are in files. */
+  readonly cards?: CardStore
+  /** The page that the form is on; absent: the settings page. */
+  readonly page?: string
+}
+
+interface PostedEdits {
   readonly form: URLSearchParams
-  readonly all: readonly ConfigEdit[]
   readonly edits: readonly ConfigEdit[]
+  readonly page: string
+}
+
+interface Edits extends PostedEdits {
+  readonly all: readonly ConfigEdit[]
 }
 
 /** Records the changes. Null: all is written; else the answer. */
 async function applyEdits(
   context: PageContext,
-  { form, all, edits }: Edits,
+  { form, all, edits, page }: Edits,
   check?: (present: readonly ShownSetting[]) => RefusedEdits,
 ): Promise<Answer | null> {
-  const refused = { form, edits: all }
+  const refused = { form, edits: all, page }
   const lockOut = findLockOut(context, edits)
   if (lockOut !== null)
     return answerRefusals(context, refused, new Map([[lockOut.at, lockOut.error]]))
@@ -220,8 +231,7 @@ async function applyEdits(
 
 function answerSaved(
   context: PageContext,
-  form: URLSearchParams,
-  edits: readonly ConfigEdit[],
+  { form, edits, page }: PostedEdits,
   word: 'config' | 'upstream' = 'config',
 ): Answer {
   context.site.changes.announce({ topic: 'settings' })
@@ -229,7 +239,7 @@ function answerSaved(
   const rows = context.services.config.list()
   const isPending = names.some((name) => findRow(rows, name)?.isPending === true)
   const saved = isPending ? 'restart' : word
-  return context.goTo(savedAddress(form, { saved, names, anchor: names[0] ?? null }))
+  return context.goTo(savedAddress(form, { saved, names, anchor: names[0] ?? null }, page))
 }
 
 const ALLOWED_HOSTS = 'server.allowed_hosts'
@@ -301,7 +311,7 @@ const failedFor = (
 /** With everything typed but secrets: browsers keep pages. */
 function answerRefusals(
   context: PageContext,
-  { form, edits }: { readonly form: URLSearchParams; readonly edits: readonly ConfigEdit[] },
+  { form, edits, page }: PostedEdits,
   errors: ReadonlyMap<string, string>,
   error = [...errors.values()][0] ?? '',
 ): Answer {
@@ -310,7 +320,7 @@ function answerRefusals(
     findRow(rows, nameOf(edit))?.setting.isSecret === false ? [[nameOf(edit), edit.text]] : [],
   )
   const [first] = errors.keys()
-  return context.goBack(SETTINGS_PATH, {
+  return context.goBack(page, {
     error,
     typed: Object.fromEntries(typed),
     errors: Object.fromEntries(errors),

@@ -106,7 +106,7 @@ function renderEdit(row: ShownSetting, typed: Typed | undefined): Html {
 
 /** Values of cards are not in files. */
 const isRemovable = ({ setting, origin }: ShownSetting): boolean =>
-  origin.by === (setting.card === null ? 'file' : 'settings-page')
+  origin.by === 'settings-page' || (setting.card === null && origin.by === 'file')
 
 const EFFECT = {
   restart: 'Takes effect after a restart.',
@@ -284,7 +284,7 @@ const renderSearch = (text: string): Html =>
   </div>`
 
 /** Enter presses the first button of a form, which must not remove a key. */
-const FIRST_BUTTON = trusted('<button hidden></button>')
+export const FIRST_BUTTON = trusted('<button hidden></button>')
 
 /** One form: no button loses what was typed. */
 const renderForm = (view: SettingsView, front: Content): Html =>
@@ -384,6 +384,12 @@ const renderRows = (view: SettingsView, rows: readonly ShownSetting[], topic: st
     ${rows.map((row) => renderSetting(row, view, topic))}
   </ul>`
 
+/** For a page that shows a few of them. */
+export const renderFew = (
+  view: Pick<SettingsView, 'paths' | 'refusals'>,
+  rows: readonly ShownSetting[],
+): Html => renderRows({ ...view, rows, search: createSearch(''), saved: NO_NAMES }, rows, '')
+
 /** The settings in front of one job, and what else belongs to it; `words`: further ones that find it. */
 export function renderJob(
   view: SettingsView,
@@ -410,7 +416,7 @@ const listTopics = (topics: Group['topics'], rows: readonly ShownSetting[]) =>
     )
     .filter(([, , those]) => those.length > 0)
 
-function readRefusals(context: PageContext): Refusals {
+export function readRefusals(context: PageContext): Refusals {
   const { errors = {}, typed = {} } = context.notice() ?? {}
   return new Map(
     [...new Set([...Object.keys(typed), ...Object.keys(errors)])].map((name) => [
@@ -492,11 +498,13 @@ interface SavedPost {
 export function savedAddress(
   form: URLSearchParams,
   { saved, names, anchor, plainAnchor = anchor }: SavedPost,
+  path = SETTINGS_PATH,
 ): string {
   const isPage = form.has(SEARCH_FIELD)
   const query = isPage ? { saved, at: names.join(' '), ...searchOf(form) } : { saved }
   const at = isPage ? anchor : plainAnchor
-  const page = address(SETTINGS_PATH, query)
+  if (path !== SETTINGS_PATH) return address(path, { saved })
+  const page = address(path, query)
   return at === null ? page : `${page}#${at}`
 }
 

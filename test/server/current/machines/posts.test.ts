@@ -377,6 +377,11 @@ test('where no network of BMCs is allowed, the page of a machine has the field f
   const page = await site.text(location)
   assert.not.match(page, 'Power control is off.')
   assert.match(page, 'Connect a BMC')
+  // The settings page changes it where it was saved.
+  const changed = { 'power.networks': '10.0.6.0/24', 'was:power.networks': '10.0.5.0/24' }
+  const [, saved] = await site.post('/ui/settings/config', changed)
+  assert.match(saved ?? '', 'saved=upstream')
+  assert.match(await site.text('/ui/settings?q=power.networks'), '10.0.6.0/24')
 })
 
 test('a machine that is being written is left out until somebody ticks it; the result can be undone', async () => {

@@ -214,7 +214,7 @@ export function isAskable(address: string, issuer: string): boolean {
 function parse(address: string): URL | null {
   const url = address.length > MAX_CHARACTERS ? null : URL.parse(address)
   const isPlain = url !== null && url.username === '' && url.password === '' && url.hash === ''
-  return isPlain && /^https?:\/\/[^\s\\#]+$/i.test(address) ? url : null
+  return isPlain && /^https?:\/\/[^\s\\#<>]+$/i.test(address) ? url : null
 }
 
 /** Nobody between the two reads along. */
