@@ -19,12 +19,16 @@ const DISKS = Array.from({ length: 26 }, (_, at) => ({
   by_path: `/dev/disk/by-path/pci-0000:02:00.0-sas-exp0x500304801e-phy${at}-lun-0`,
 }))
 
-/** Machine 1 was flashed, machine 2 has many disks. */
+/** Machine 1 was flashed, machine 2 has many disks, machine 3 has one. */
 async function settle({ request }: Page, { boxes }: WebSite): Promise<void> {
   const [image] = await (await request.get('/images')).json()
-  for (const box of [1, 2]) {
+  for (const [box, disks] of [
+    [1, disksOf(1)],
+    [2, DISKS],
+    [3, disksOf(3).slice(0, 1)],
+  ] as const) {
     await boxes.boot(box)
-    await boxes.tellDisks(box, box === 1 ? disksOf(1) : DISKS)
+    await boxes.tellDisks(box, disks)
   }
   const data = {
     name: 'build-agent-1',
@@ -45,6 +49,16 @@ test('after a flash nothing says that the disk will be erased', () =>
     const selected = page.locator('.modes .option:has(:checked)')
     await selected.getByText('It boots its own disk.').waitFor()
     assert.not.match(await selected.innerText(), /erase/i)
+  }))
+
+test('the only disk of a machine counts as selected once it is', () =>
+  withPage(async (page) => {
+    await page.goto(`/ui/machines/${macOf(3)}`)
+    const flashOnce = page.getByRole('radio', { name: /^Flash once/ })
+    await page.getByRole('radio', { name: /^fedora/ }).check()
+    assert.is(await flashOnce.isChecked(), false)
+    await page.getByRole('radio', { name: /^Samsung/ }).check()
+    assert.is(await flashOnce.isChecked(), true)
   }))
 
 test('26 disks are filtered by serial number, WWN and port, and say where they are', () =>

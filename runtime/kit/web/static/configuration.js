@@ -14,9 +14,16 @@ function onChange({ target }) {
   if (!isChosen && ['bty_image_ref', 'target_disk_serial'].includes(target.name)) follow(form)
 }
 
-function follow({ elements, dataset }) {
-  const { boot_mode: mode, bty_image_ref: image, target_disk_serial: disk } = elements
-  const isReady = image.value !== '' && disk.value !== ''
+/** What would be sent, empty where nothing is selected: a list of one has its value always. */
+function readChoices(form) {
+  const entries = new FormData(form)
+  return [entries.get('bty_image_ref') ?? '', entries.get('target_disk_serial') ?? '']
+}
+
+function follow(form) {
+  const { elements, dataset } = form
+  const { boot_mode: mode } = elements
+  const isReady = readChoices(form).every((value) => value !== '')
   if (isReady && !mode.value.startsWith('flasher-flash')) {
     before = mode.value
     mode.value = 'flasher-flash-once'
@@ -32,9 +39,9 @@ function follow({ elements, dataset }) {
 function onRequest({ target, detail }) {
   const form = document.querySelector('#configuration[data-dirty]')
   if (target.id !== 'now' || form === null) return
-  const { bty_image_ref: image, target_disk_serial: disk } = form.elements
-  detail.parameters.bty_image_ref = image.value
-  detail.parameters.target_disk_serial = disk.value
+  const [image, disk] = readChoices(form)
+  detail.parameters.bty_image_ref = image
+  detail.parameters.target_disk_serial = disk
 }
 
 /** The list of disks did not replace a field in which somebody was typing. */

@@ -201,22 +201,25 @@ const renderAdvanced = ({ view, values, isTyped, refused }: ConfigurationForm): 
         error: refused?.field === 'sanboot_drive' ? refused.error : null,
       })}
       ${namesWith('form').map((name) => renderOption(name, values[name]))}
-      ${CLEARS.map(([name, text]) =>
-        view.machine[name] === null
-          ? null
-          : html`<label class="check"
-              ><input${attributes({ type: 'radio', name, value: '', checked: values[name] === '' })} />
-              ${text}</label
-            >`,
+      ${listClears(view.machine).map(
+        ([name, text]) =>
+          html`<label class="check"
+            ><input${attributes({ type: 'radio', name, value: '', checked: values[name] === '' })} />
+            ${text}</label
+          >`,
       )}
     </div>
   </details>`
 
-/** The choices that take away what is assigned: without it, a list has nothing selected. */
-const CLEARS = [
-  ['bty_image_ref', 'No image'],
-  ['target_disk_serial', 'No disk'],
-] as const
+/** The choices that take away what is assigned; a field for a serial number is emptied instead. */
+function listClears({ bty_image_ref: ref, target_disk_serial: serial, known_disks }: Machine) {
+  return [
+    ...(ref === null ? [] : [['bty_image_ref', 'No image'] as const]),
+    ...(serial === null || known_disks === null
+      ? []
+      : [['target_disk_serial', 'No disk'] as const]),
+  ]
+}
 
 function renderOption(name: keyof Column<'form'>, value: string): Html {
   const { label, hint, choices }: OptionTexts = MACHINE_FIELDS[name].form

@@ -78,6 +78,8 @@ test('a machine: saved as posted, refused with what was typed, deleted', async (
   assert.match(again ?? '', /boot_mode%3Dflasher-flash-once\+requires\+a\+target\+disk/)
   assert.match(page, 'Select the disk to flash.')
   assert.match(page, /value=" b, a,,A "/)
+  // The disks are not known: one field takes the serial number away, and nothing else has its name.
+  assert.is(page.match(/name="target_disk_serial"/g)?.length, 1)
   const [, bad] = await site.post(path, { sanboot_drive: 'C:' })
   assert.match(bad ?? '', /error=validation\+failed%3A\+sanboot_drive/)
   const [, label] = await site.post(path, { labels: 'ok, büro 1' })
