@@ -10,6 +10,7 @@ import { readFirmware } from '#engine/bootable/firmware.ts'
 import { readImageBoot } from '#engine/bootable/image-boot.ts'
 import { type BootVerdict, judgeBoot } from '#engine/bootable/rules/boot-facts.ts'
 import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
+import { findRevoked } from '#engine/bootable/rules/sbat.ts'
 import { parseEfiProgram } from '#engine/bootable/rules/efi-program.ts'
 import { createFlasher } from '#engine/flash/flasher.ts'
 import { decideNotes, WHOLE_DISK } from '#engine/flash/rules/flash-plan.ts'
@@ -134,6 +135,43 @@ test('the same is found in each format that can be entered, and in each FAT', as
   }
 })
 
+test('FAT32 of few clusters, and a FAT without a table of partitions', async () => {
+  const image = makeImage({ program: SHIM })
+  const bytes = readFileSync(image)
+  bytes.writeUInt32LE(20_000, (1 << 20) + 32)
+  writeFileSync(image, bytes)
+  const few = await look(image)
+  assert.is(few?.programs.length, 1)
+  writeFileSync(image, Buffer.alloc(8 << 20))
+  call('mkfs.fat', image)
+  call('mmd', '-i', image, '::/EFI', '::/EFI/BOOT')
+  call('mcopy', '-i', image, SHIM, '::/EFI/BOOT/BOOTX64.EFI')
+  assert.equal((await look(image))?.programs, few?.programs)
+})
+
+/** The last section of a program, moved behind bytes that belong to none. */
+function addGap(program: Buffer): Buffer {
+  const header = program.readUInt32LE(0x3c)
+  const count = program.readUInt16LE(header + 6)
+  const table = header + 24 + program.readUInt16LE(header + 20)
+  const places = Array.from({ length: count }, (_, index) => table + 40 * index + 20)
+  const last = Math.max(...places.map((place) => program.readUInt32LE(place)))
+  const moved = Buffer.concat([
+    program.subarray(0, last),
+    Buffer.alloc(512, 'gap'),
+    program.subarray(last),
+  ])
+  const place = places.find((each) => program.readUInt32LE(each) === last) ?? 0
+  moved.writeUInt32LE(last + 512, place)
+  return moved
+}
+
+test('a program with a gap between its sections is signed for what firmware reads of it', () => {
+  writeFileSync(at('gap.efi'), addGap(readFileSync('/usr/lib/shim/shimx64.efi')))
+  call('sbsign', ...'--key key --cert crt --output own.efi gap.efi'.split(' '))
+  assert.is(countSigners(readFileSync(at('own.efi'))), 1)
+})
+
 test('the digest and the signers are those that sbsign, openssl and Microsoft see', () => {
   const program = parseEfiProgram(readFileSync(SHIM))
   const said = String(call('openssl', 'asn1parse', '-inform', 'der', '-in', 'sig1'))
@@ -187,6 +225,7 @@ test('Secure Boot starts what one key has signed and none has revoked, and what 
   const level = 'sbat,1,2026010100\nshim,5\n'
   assert.match(await judge(secure(old, { SbatLevelRT: level })), 'is revoked (SBAT: shim)')
   assert.is(await judge(secure(old, { SbatLevelRT: 'sbat,1,1\nshim,4\n' })), 'boots')
+  assert.is(findRevoked({ grub: 3 }, { grub: 5 }), null, 'only a shim asks')
   const strange = listOf('unknown', digest)
   for (const keys of [strange, Buffer.concat([lab, strange])])
     assert.is(await judge(secure(keys)), 'unknown')
@@ -236,6 +275,10 @@ test('a list of keys or a file system that lies ends nothing', async () => {
     const lying = Buffer.from(bytes)
     lying.writeUInt32LE(0xffff_ffff, (1 << 20) + place)
     writeFileSync(image, lying)
+    await look(image)
+  }
+  for (const length of [0, 0.1, 1.1, 1.3, 1.6, 2.1]) {
+    writeFileSync(image, bytes.subarray(0, length * (1 << 20)))
     await look(image)
   }
   const cut = listOf('x509', own).subarray(0, 60)

@@ -52,20 +52,17 @@ export async function openFat(readAt: ReadAt, at: number) {
 
   /** The bytes of a chain, at most so many. */
   async function readChain(start: number, most: number): Promise<Buffer> {
-    const parts: Buffer[] = []
+    const into = Buffer.alloc(most)
+    let filled = 0
     let cluster: number | null = start
-    for (let left = most; left > 0 && cluster !== null && cluster >= 2 && cluster < clusters + 2;) {
-      const part = await read(
-        readAt,
-        heapAt + (cluster - 2) * clusterBytes,
-        Math.min(clusterBytes, left),
-      )
-      if (part.length === 0) break
-      parts.push(part)
-      left -= part.length
+    while (filled < most && cluster !== null && cluster >= 2 && cluster < clusters + 2) {
+      const part = into.subarray(filled, filled + clusterBytes)
+      const bytes = await readAt(part, heapAt + (cluster - 2) * clusterBytes)
+      if (bytes === 0) break
+      filled += bytes
       cluster = await next(cluster)
     }
-    return Buffer.concat(parts)
+    return into.subarray(0, filled)
   }
 
   const readRoot = () =>
@@ -91,7 +88,8 @@ export async function openFat(readAt: ReadAt, at: number) {
       return found
     },
     list,
-    read: ({ cluster, bytes }: FatFile, most: number) => readChain(cluster, Math.min(bytes, most)),
+    /** As many bytes as the file claims. */
+    read: ({ cluster, bytes }: FatFile) => readChain(cluster, bytes),
   }
 }
 
@@ -110,7 +108,9 @@ function parseLayout(first: Buffer, at: number): FatLayout | null {
   const heapAt = rootAt + Math.ceil(rootBytes / sectorBytes) * sectorBytes
   const clusters = Math.floor((sectors * sectorBytes - (heapAt - at)) / clusterBytes)
   if (clusters <= 0) return null
-  const bits = clusters < 4085 ? 12 : clusters < 65_525 ? 16 : 32
+  const isWide = first.readUInt16LE(22) === 0
+  // Firmware and kernels do not ask how many clusters FAT32 has.
+  const bits = isWide ? 32 : clusters < 4085 ? 12 : 16
   const rootCluster = first.readUInt32LE(44)
   return { bits, clusterBytes, clusters, tableAt, rootAt, rootBytes, rootCluster, heapAt }
 }

@@ -36,6 +36,8 @@ const HEAD_BYTES = 1024 * 1024
 const FOLDER = ['EFI', 'BOOT'] as const
 /** A kernel with its own initrd in one program is larger than this, and so is what lies. */
 const MAX_PROGRAM_BYTES = 128 * 1024 * 1024
+/** Of all programs of an image. */
+const MAX_PROGRAMS_BYTES = 2 * MAX_PROGRAM_BYTES
 const MAX_PARTITIONS = 32
 
 /** Null: it can only be read from start to end. Faults of the source, and `image-broken`. */
@@ -50,9 +52,11 @@ export async function readImageBoot(
   const bytes = head.subarray(0, await at(head, 0))
   const places = listPlaces(bytes)
   const programs: EfiProgram[] = []
-  for (const place of places) {
+  const budget = { left: MAX_PROGRAMS_BYTES }
+  // Without a table, all of it may be one FAT.
+  for (const place of [0, ...places]) {
     const files = await openFat(at, place)
-    if (files !== null) programs.push(...(await listPrograms(files)))
+    if (files !== null) programs.push(...(await listPrograms(files, budget)))
   }
   return {
     bios: hasBootCode(bytes),
@@ -83,12 +87,17 @@ function listPlaces(head: Buffer): readonly number[] {
     .map(({ offset }) => offset)
 }
 
-async function listPrograms(files: FatFiles): Promise<readonly EfiProgram[]> {
+async function listPrograms(
+  files: FatFiles,
+  budget: { left: number },
+): Promise<readonly EfiProgram[]> {
   const programs: EfiProgram[] = []
   for (const processor of PROCESSORS) {
     const file = await files.find([...FOLDER, `BOOT${processor}.EFI`])
-    if (file === null || file.isFolder || file.bytes > MAX_PROGRAM_BYTES) continue
-    const program = parseEfiProgram(await files.read(file, MAX_PROGRAM_BYTES))
+    const most = Math.min(MAX_PROGRAM_BYTES, budget.left)
+    if (file === null || file.isFolder || file.bytes > most) continue
+    budget.left -= file.bytes
+    const program = parseEfiProgram(await files.read(file))
     if (program?.processor === processor) programs.push(program)
   }
   return programs
@@ -126,7 +135,8 @@ function keepBlocks(readAt: ReadAt): ReadAt {
     let at = 0
     while (at < into.length) {
       const index = Math.floor((from + at) / BLOCK_BYTES)
-      const copied = (await blockAt(index)).copy(into, at, from + at - index * BLOCK_BYTES)
+      const block = await blockAt(index)
+      const copied = block.subarray(from + at - index * BLOCK_BYTES).copy(into, at)
       if (copied === 0) break
       at += copied
     }

@@ -4,6 +4,7 @@ import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import { renderCacheBase } from '#engine/catalog/rules/cache-entry.ts'
 import { createSources } from '#engine/image/sources/sources.ts'
+import { createQueue } from '#kit/host/queue.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import { readImageBoot } from './image-boot.ts'
@@ -28,6 +29,8 @@ const MAX_KNOWN = 1000
 export function createImageBoots({ env, cacheUrl }: ImageBootsDependencies) {
   const sources = createSources({ env })
   const known = new Map<string, Promise<ImageBoot | null>>()
+  // Each may hold a program of MAX_PROGRAM_BYTES.
+  const inTurn = createQueue(2)
 
   async function fetch({ url, format }: CatalogEntry): Promise<ImageBoot | null> {
     const stored = IMAGE_FORMATS.find((each) => each === format)
@@ -44,7 +47,7 @@ export function createImageBoots({ env, cacheUrl }: ImageBootsDependencies) {
     if (sha256 === null || !isCached) return Promise.resolve(null)
     const found = known.get(sha256)
     if (found !== undefined) return found
-    const reading = fetch(image).catch(() => {
+    const reading = inTurn(() => fetch(image)).catch(() => {
       // Only a question: the next one tries again.
       known.delete(sha256)
       return null

@@ -66,7 +66,7 @@ export async function openQcow2Reader(source: Source): Promise<ReadAt> {
     const wanted = Math.max(0, Math.min(into.length, header.virtualBytes - from))
     const parts: Part[] = []
     for (let at = 0; at < wanted;) {
-      const run = clipRun(await map.runAt(from + at, wanted - at), wanted - at)
+      const run = clipRun(await map.runWithin(from + at, wanted - at), wanted - at)
       parts.push({ at, guest: from + at, run })
       at += run.bytes
     }
@@ -284,6 +284,8 @@ async function openQcow2Map(host: HostReader, header: Qcow2Header) {
   }
 
   return {
+    /** To the end of a table at most. */
+    runWithin,
     /** Zeros come in one run however long; others end at most a cluster after `limit` bytes. */
     async runAt(guest: number, limit: number): Promise<ClusterRun> {
       let run = await runWithin(guest, limit)

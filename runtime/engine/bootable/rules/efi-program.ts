@@ -25,6 +25,8 @@ export interface EfiProgram {
 
 const MAX_SIGNATURES = 8
 const MAX_SBAT_BYTES = 64 * 1024
+/** A signature takes some 10 KiB. */
+const MAX_CERTIFICATES_BYTES = 1024 * 1024
 
 interface PeLayout {
   readonly machine: number
@@ -32,10 +34,13 @@ interface PeLayout {
   readonly checksumAt: number
   readonly entryAt: number
   readonly certificates: { readonly from: number; readonly to: number }
+  readonly headBytes: number
   readonly sections: readonly {
     readonly name: string
     readonly at: number
     readonly size: number
+    /** As stored: padded. */
+    readonly bytes: number
   }[]
 }
 
@@ -59,19 +64,43 @@ export function parseEfiProgram(file: Buffer): EfiProgram | null {
 
 function readLayout(file: Buffer): PeLayout | null {
   const headers = readHeaders(file)
-  if (headers === null) return null
+  const found = headers === null ? null : findCertificates(file, headers)
+  if (headers === null || found === null) return null
   const { pe, optional, table, count } = headers
+  const layout = {
+    ...found,
+    machine: file.readUInt16LE(pe + 4),
+    checksumAt: optional + 64,
+    headBytes: file.readUInt32LE(optional + 60),
+    sections: Array.from({ length: count }, (_, at) => readSection(file, table + 40 * at)),
+  }
+  return isSound(file, layout) ? layout : null
+}
+
+type Headers = NonNullable<ReturnType<typeof readHeaders>>
+
+function findCertificates(file: Buffer, { optional, table }: Headers) {
   const magic = file.readUInt16LE(optional)
   const directories = optional + (magic === PLUS ? 112 : 96)
   const entryAt = directories + 4 * 8
   if (entryAt + 8 > table || file.readUInt32LE(directories - 4) <= 4) return null
   const from = file.readUInt32LE(entryAt)
-  const to = from + file.readUInt32LE(entryAt + 4)
-  if (to > file.length || (to > from && from < table)) return null
-  const sections = Array.from({ length: count }, (_, at) => readSection(file, table + 40 * at))
-  if (sections.some(({ at, size }) => at + size > file.length)) return null
-  const machine = file.readUInt16LE(pe + 4)
-  return { machine, checksumAt: optional + 64, entryAt, certificates: { from, to }, sections }
+  const bytes = file.readUInt32LE(entryAt + 4)
+  const to = from + bytes
+  const isOutside = to > file.length || (bytes > 0 && from < table)
+  return isOutside || bytes > MAX_CERTIFICATES_BYTES
+    ? null
+    : { entryAt, certificates: { from, to } }
+}
+
+/** Sections that overlap would be more bytes than there are. */
+function isSound(file: Buffer, { entryAt, certificates, headBytes, sections }: PeLayout): boolean {
+  const hashed = sections.reduce((sum, { bytes }) => sum + bytes, headBytes)
+  return (
+    headBytes >= entryAt + 8 &&
+    hashed <= file.length - (certificates.to - certificates.from) &&
+    sections.every(({ at, bytes }) => bytes === 0 || at + bytes <= file.length)
+  )
 }
 
 /** PE32, and PE32+. */
@@ -94,19 +123,28 @@ function readHeaders(file: Buffer) {
 
 function readSection(file: Buffer, entry: number) {
   const name = file.toString('latin1', entry, entry + 8).replace(/\0+$/, '')
-  const size = Math.min(file.readUInt32LE(entry + 8) || Infinity, file.readUInt32LE(entry + 16))
-  return { name, at: file.readUInt32LE(entry + 20), size }
+  const bytes = file.readUInt32LE(entry + 16)
+  const size = Math.min(file.readUInt32LE(entry + 8) || Infinity, bytes)
+  return { name, at: file.readUInt32LE(entry + 20), size, bytes }
 }
 
-/** All but the checksum and the certificates, which lie at the end; padded to eight bytes. */
-function digestOf(file: Buffer, { checksumAt, entryAt, certificates: { from, to } }: PeLayout) {
-  const end = to > from ? from : file.length
+/**
+ * As EDK II does it: the headers but for the checksum and the entry of the certificates, the sections
+ * in their order, and as many bytes as are then left from there on. Bytes between sections shift those.
+ */
+function digestOf(file: Buffer, layout: PeLayout): string {
+  const { checksumAt, entryAt, certificates, headBytes, sections } = layout
   const hash = createHash('sha256')
     .update(file.subarray(0, checksumAt))
     .update(file.subarray(checksumAt + 4, entryAt))
-    .update(file.subarray(entryAt + 8, end))
-  if (to <= from) hash.update(Buffer.alloc((8 - (file.length % 8)) % 8))
-  return hash.digest('hex')
+    .update(file.subarray(entryAt + 8, headBytes))
+  let hashed = headBytes
+  for (const { at, bytes } of sections.toSorted((one, other) => one.at - other.at)) {
+    hash.update(file.subarray(at, at + bytes))
+    hashed += bytes
+  }
+  const end = file.length - (certificates.to - certificates.from)
+  return hash.update(file.subarray(hashed, end)).digest('hex')
 }
 
 /** `WIN_CERTIFICATE`s: a length, a revision, a type, and PKCS #7. */

@@ -16,8 +16,10 @@ export function parseSbat(bytes: Buffer): SbatEntries {
   )
 }
 
-/** Null: none is revoked. */
+/** Null: none is revoked; or it is no shim, and no other program asks. */
 export const findRevoked = (program: SbatEntries, level: SbatEntries): string | null =>
-  Object.entries(program).find(
-    ([component, generation]) => generation < (level[component] ?? 0),
-  )?.[0] ?? null
+  program['shim'] === undefined
+    ? null
+    : (Object.entries(program).find(
+        ([component, generation]) => generation < (level[component] ?? 0),
+      )?.[0] ?? null)
