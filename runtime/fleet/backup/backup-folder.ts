@@ -49,7 +49,7 @@ async function readPlainFile(path: string): Promise<Buffer | null> {
   const found = await stat(path).catch(ifMissing(null))
   if (found?.isFile() !== true) return null
   if (found.size > MAX_VALUE_BYTES) {
-    throw new Fault('input-invalid', `${path} is too large for a part of a backup`, {
+    throw new Fault('input-invalid', `${path} is too large to be a file of a backup`, {
       hint: `At most ${renderSize(MAX_VALUE_BYTES)} are read.`,
     })
   }

@@ -376,7 +376,7 @@ const createManual = (
 const describeGivenUp = (receiver: Receiver, { content }: Message, failure: string) =>
   describeFailed(
     receiver,
-    `Notifications to ${receiver.name} have failed for a day, and one was discarded (${content.title}): ${failure}`,
+    `Notifications to ${receiver.name} have failed for a day, and the notification "${content.title}" was discarded: ${failure}`,
   )
 
 const describeLoss = (receiver: Receiver, { content }: Message, failure: string) =>

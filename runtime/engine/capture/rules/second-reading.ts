@@ -23,7 +23,7 @@ export const MAX_READING_BYTES: number = 4 * 1024 * 1024
 /** The only direction that counts: a map that calls too little free only costs time. */
 export const tooFree = (witness: string): string => `its map calls blocks free that ${witness} uses`
 export const unreadable = (witness: string): string =>
-  `its map cannot be compared: ${witness} is not as expected`
+  `its map of used blocks cannot be checked, because ${witness} is not as expected`
 
 export const isCovered = (used: RangeList, range: Range): boolean =>
   countWithin(used, range) === range.bytes

@@ -29,7 +29,7 @@ export type Credential = z.infer<typeof CredentialSchema>
 export const AddressesSchema = z
   .array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], 'addresses and CIDR ranges'))
   .max(100)
-  .describe('Addresses and CIDR ranges of the BMCs to which it is sent, and to no other')
+  .describe('The login is sent only to BMCs with these addresses or in these CIDR ranges')
 
 /** A host name, IPv4, or IPv6 in brackets, maybe with a port. */
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]{0,252}[a-z0-9])?|\[[0-9a-f:]{2,45}\])(?::\d{1,5})?$/i

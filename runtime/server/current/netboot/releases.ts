@@ -46,7 +46,7 @@ function fetchRoutes(
       path: '/boot/releases',
       access: 'read',
       reach: 'shared',
-      doc: documentObject('Fetches of releases by this process'),
+      doc: documentObject('Fetches of releases of the live system by this server'),
       handle: () => json({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() }),
     },
     {
