@@ -298,7 +298,7 @@ test('a flash of a disk that is no stick says before the first byte that this ma
   }
   assert.equal(await planNotes(await secure(listOf('x509', ca2023))), [])
   const [note = ''] = await planNotes(await secure(listOf('x509', own)))
-  assert.match(note, 'This machine does not start from it. Secure Boot is on')
+  assert.match(note, 'This machine does not start from this image. Secure Boot is on')
 })
 
 test.run()

@@ -23,7 +23,7 @@ export async function describeMisfit(
 ): Promise<string | null> {
   try {
     const why = explainMisfit(await readImageBoot(source, format), firmware)
-    return why === null ? null : `This machine does not start from it. ${why}`
+    return why === null ? null : `This machine does not start from this image. ${why}`
   } catch (thrown) {
     // What is wrong with the image is said by who reads all of it.
     if (thrown instanceof Fault) return null

@@ -32,7 +32,7 @@ export function updateRoutes(
           page: 'From 1; with it or q, at most 100 rows',
           columns: 'Columns of the table, separated by dots, such as `state.image.disk`',
           bars: '`all`: how far all flashes are, not only those of the rows',
-          view: 'Instead of all these, up to 16 times: a query of them. Names of events end with its number, as in `machines-update.0`',
+          view: 'Instead of all these, up to 16 times, for several views on one stream: a query string of these parameters. Events of the first view are named as in `machines-update.0`, those of the second as in `machines-update.1`',
         },
         answers: { 200: { type: 'string', contentMediaType: 'text/event-stream' } },
       },

@@ -95,7 +95,7 @@ const decideTemplate = (offer: TemplateOffer | null, disks: number): TemplateOff
   offer?.kind === 'template' && disks > 1
     ? {
         kind: 'unavailable',
-        reason: 'No first-boot template, because it requires a single disk.',
+        reason: 'No first-boot template, because several disks are selected.',
       }
     : offer
 

@@ -91,7 +91,7 @@ function createRepositoryWriter(place: Place): RepositoryWriter {
       const isSent = (await sent.send(Buffer.from(EMPTY_CONFIG.bytes))) === 'sent'
       const isStored = () => blobs.hasBlob({ digest, sizeBytes })
       if (isSent && (await sent.finish(digest, isStored)) === 'sent') return
-      throw requests.failed('the registry lost an upload of two bytes')
+      throw requests.failed('the registry lost the upload of the config of the image (2 bytes)')
     },
     hasManifest: () =>
       requests.insist(
