@@ -49,7 +49,7 @@ import {
   fingerprint,
   renderModes,
 } from './machine-form.ts'
-import { renderDone, renderNow, renderReasonAndScript } from './now-card.ts'
+import { renderAgain, renderDone, renderNow, renderReasonAndScript } from './now-card.ts'
 import { readEventWords } from '#server/current/view/event-list.ts'
 import { labelLink } from '#server/current/view/machine-row.ts'
 import {
@@ -536,23 +536,15 @@ const isFlash = ({ mode }: Run) => mode !== 'capture'
 /** Folded where nothing is to be decided, or where a button above does what is usual. */
 function renderIntent(form: ConfigurationForm): Html {
   const { context, view } = form
-  const { mac } = view.machine
   const { state } = view.view
   const isDone = state === 'done'
   const flash = listActions(view).find(({ action }) => action === 'flash')
-  const again = { action: `${machinePath(mac)}/do/flash`, label: 'As before…' }
   return foldedCard({
     title: html`<span id="intent-title">${isDone ? 'Flash again…' : 'Configuration'}</span>`,
     id: 'intent',
     about: html`<bdi>${view.image?.name}</bdi>`,
     isOpen: form.isTyped || (flash?.isPrimary !== true && /^(ready|needs-you)$/.test(state)),
-    body: html`${
-      isDone && flash !== undefined
-        ? html`<div class="row">
-            ${questionButton(again)} <span class="dim">or with another image or disk:</span>
-          </div>`
-        : null
-    }
+    body: html`${isDone && flash !== undefined ? renderAgain(context, view) : null}
     ${renderConfigurationForm(form)} ${renderCurlBlock(context, [callSave(view.machine)])}`,
   })
 }

@@ -2,6 +2,7 @@
 import { MODES, USUAL_FLASH_MODE, isFlashMode } from './rules/boot-mode.ts'
 import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
 import { canExpire } from './rules/disarming.ts'
+import { channelOf } from './rules/machine.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { badge, banner, copyBlock, refreshOnNews } from '#kit/web/ui/elements.ts'
@@ -18,7 +19,12 @@ import {
   type MachineView,
   renderSentence,
 } from '#server/current/view/machine-view.ts'
-import { nameDisk, renderBar, renderStateBadge } from '#server/pages/machines/machines-list.ts'
+import {
+  machinePath,
+  nameDisk,
+  renderBar,
+  renderStateBadge,
+} from '#server/pages/machines/machines-list.ts'
 import { runPath } from '#server/current/view/run-table.ts'
 import { batchPath, nameOfBatch } from '#server/current/view/batch-view.ts'
 import { listActions, type MachineButton, listButtonCalls } from './machine-calls.ts'
@@ -46,6 +52,18 @@ export const renderNow = (
     ${renderDrift(context, view)} ${renderButtons(view, here)}
     ${renderCurlBlock(context, listButtonCalls(view, canUndo(context, view)), 'curl-now')}
   </section>`
+
+/** Of a machine that is done: the question has the image that its channel points to now. */
+export function renderAgain({ services }: CurrentContext, { machine }: MachineView): Html {
+  const channel = channelOf(machine)
+  const ref = channel === null ? null : services.channels.find(channel)?.bty_image_ref
+  const isMoved = channel !== null && ref !== machine.bty_image_ref
+  const label = isMoved ? html`With the new image of <bdi>${channel}</bdi>…` : 'As before…'
+  return html`<div class="row">
+    ${questionButton({ action: `${machinePath(machine.mac)}/do/flash`, label })}
+    <span class="dim">or with another image or disk:</span>
+  </div>`
+}
 
 export const renderReasonAndScript = (context: CurrentContext, view: MachineView): Html =>
   html`<p>

@@ -161,7 +161,7 @@ test('machines are armed with it, alone and together, and keep their image when 
 
 test('the question before a flash is about what the channel points to, and holds for that alone', async () => {
   await using lab = await open()
-  const { operator, put } = lab
+  const { operator, put, server } = lab
   await put(operator, OLD)
   const flash = { boot_mode: 'flasher-flash-once', target_disk_serial: 'S1234' }
   await operator(`/machines/${MAC}`, asJson({ ...flash, channel: 'stable' }, 'PUT'))
@@ -178,6 +178,13 @@ test('the question before a flash is about what the channel points to, and holds
   await put(operator, NEW)
   assert.is((await post({ confirm: '1234', was })).status, 303)
   assert.is((await readJson(operator(`/machines/${MAC}`))).bty_image_ref, NEW)
+  // Once it is done, its page does not call the image that the channel got since the one before.
+  for (const step of ['', '/plan']) await server.request(`/pxe/${MAC}${step}`)
+  await server.request(`/pxe/${MAC}/done`, { method: 'POST' })
+  const readPage = async () => await (await operator(`/ui/machines/${MAC}`)).text()
+  assert.match(await readPage(), 'As before…')
+  await put(operator, OLD)
+  assert.match(await readPage(), 'With the new image of <bdi>stable</bdi>…')
 })
 
 test('what failed is tried again with the image of its batch, wherever the channel points to by now', async () => {
