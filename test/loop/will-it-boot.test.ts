@@ -286,6 +286,24 @@ test('a list of keys or a file system that lies ends nothing', async () => {
     assert.ok((await secure(db)).allowed?.others)
 })
 
+test('a program whose parts lie all over the image is not read for ever', async () => {
+  const image = makeImage({ program: SHIM })
+  const bytes = readFileSync(image)
+  const table = (1 << 20) + bytes.readUInt16LE((1 << 20) + 14) * 512
+  for (let cluster = 2; cluster < 110_000; cluster += 1)
+    bytes.writeUInt32LE(2 + ((cluster + 1033) % 109_998), table + 4 * cluster)
+  bytes.writeUInt32LE(100 << 20, bytes.indexOf('BOOTX64 EFI') + 28)
+  writeFileSync(image, bytes)
+  await using source = await openFileSource(image)
+  let read = 0
+  const readAt: typeof source.readAt = async (into, from) => {
+    read += into.length
+    return (await source.readAt?.(into, from)) ?? 0
+  }
+  assert.equal((await readImageBoot({ ...source, readAt }, 'img'))?.programs, [])
+  assert.ok(read <= 1.1 * 2 ** 30, String(read))
+})
+
 test('a flash of a disk that is no stick says before the first byte that this machine would not start', async () => {
   const image = makeImage({ program: SHIM })
   await using loop = await createLoop({ megabytes: 64 })

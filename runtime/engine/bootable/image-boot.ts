@@ -117,13 +117,18 @@ async function openReader(source: Source, format: ImageFormat): Promise<ReadAt |
 
 const BLOCK_BYTES = 256 * 1024
 const MAX_BLOCKS = 32
+/** Of an image, 1 GiB: one whose clusters lie in disorder costs a block for each. */
+const MAX_READS = 4096
 
-/** Many small questions about bytes that lie together cost one read. */
+/** Many small questions about bytes that lie together cost one read. Ends as an image does, after `MAX_READS`. */
 function keepBlocks(readAt: ReadAt): ReadAt {
   const blocks = new Map<number, Buffer>()
+  let reads = 0
   async function blockAt(index: number): Promise<Buffer> {
     const found = blocks.get(index)
     if (found !== undefined) return found
+    reads += 1
+    if (reads > MAX_READS) return Buffer.alloc(0)
     const into = Buffer.alloc(BLOCK_BYTES)
     const block = into.subarray(0, await readAt(into, index * BLOCK_BYTES))
     const [oldest] = blocks.keys()
