@@ -1,4 +1,5 @@
 /** Current line: how a machine's own contacts change its record ("Transitions"). */
+import { isDeepStrictEqual } from 'node:util'
 import { DISCOVERED_MODE, MODES, flashesAlways, isFlashMode } from './boot-mode.ts'
 import { endOrder, isPending, planOrder, type CaptureResult } from '#engine/capture/rules/order.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
@@ -203,11 +204,14 @@ export function rememberDisks(
   return isAwaited ? changeCycle(known, now, { finished_at: now, owes_disk_boot: true }) : known
 }
 
-/** Hardware that came after the flash says nothing new of its disks; whose it is, it does say. */
-export const rememberLateHardware = (machine: Machine, { ownSerials }: Inventory): Machine =>
-  ownSerials === null || ownSerials.join('\n') === machine.own_serials.join('\n')
+/** Hardware that came after the flash says nothing new of its disks; whose it is, and what it starts, it does say. */
+export function rememberLateHardware(machine: Machine, reported: Inventory): Machine {
+  const own_serials = reported.ownSerials ?? machine.own_serials
+  const firmware = reported.firmware ?? machine.firmware
+  return isDeepStrictEqual([own_serials, firmware], [machine.own_serials, machine.firmware])
     ? machine
-    : { ...machine, own_serials: ownSerials }
+    : { ...machine, own_serials, firmware }
+}
 
 /** `POST /pxe/{mac}/done` never changes the mode. */
 export function rememberDone(

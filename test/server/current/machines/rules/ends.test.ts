@@ -1,7 +1,11 @@
 /** A `done` that comes twice, late, or with the name of its run: which order it ends. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { rememberDone, rememberRunBegan } from '#server/current/machines/rules/contact.ts'
+import {
+  rememberDone,
+  rememberLateHardware,
+  rememberRunBegan,
+} from '#server/current/machines/rules/contact.ts'
 import { flashAgain } from '#server/current/machines/rules/operator-edits.ts'
 import { parseRecord } from '#server/current/machines/rules/machine.ts'
 import { decideOutcome, decideOwner, originOf } from '#server/current/machines/rules/run.ts'
@@ -50,6 +54,17 @@ test('the first order of a machine is ended by done, whatever was asked for befo
   fixture.flash(ONCE)
   fixture.done()
   assert.is(fixture.script().rule, 'flashed')
+})
+
+test('hardware that comes after the flash says what the machine starts, and is stored once', () => {
+  const { machine } = rearmed()
+  const keys = { allowed: null, revoked: null, sbat_level: null }
+  const firmware = { kind: 'bios', processor: null, secure_boot: false, ...keys } as const
+  const known = { disks: [], disksLeftOut: 0, hardware: null, isHardwareLeftOut: false }
+  const reported = { ...known, secureBoot: null, bmcAddress: null, ownSerials: null, firmware }
+  const after = rememberLateHardware(machine, reported)
+  assert.equal(after, { ...machine, firmware })
+  assert.is(rememberLateHardware(after, structuredClone(reported)), after)
 })
 
 test('told again after it was armed anew: the new order stays, and the time is noted', () => {
