@@ -120,7 +120,7 @@ test('each refusal says why, and is put on record', async () => {
     return detail
   }
   assert.match(await why(null), /requires one \(\[pxe\] tokens = require\)/)
-  assert.match(await why('x'), /no boot token/)
+  assert.match(await why('x'), /not a boot token/)
   assert.match(await why(foreign), /for another server or machine/)
   await site.put({ ...FLASH, bty_image_ref: OTHER_REF })
   assert.match(await why(token), /the machine was changed since/)
@@ -251,7 +251,7 @@ test('an earlier boot ends its own run, and begins and lists nothing', async () 
   await site.put({ ...FLASH, bty_image_ref: OTHER_REF })
   const other = await site.report(old, { run: runIdOf(2) })
   assert.is(other.status, 401)
-  assert.match((await other.json()).detail, /of an earlier boot/)
+  assert.match((await other.json()).detail, /for an earlier boot/)
   assert.is((await site.list(old)).status, 401)
   assert.is((await site.report(old, { phase: 'done', bytes_written: 9 })).status, 204)
   assert.equal(
@@ -289,7 +289,7 @@ test('after done, the token of that boot begins and lists nothing', async () => 
     site.wait(180)
     const list = await site.list(token)
     assert.is(list.status, 401)
-    assert.match((await list.json()).detail, /flash is done|machine was changed/)
+    assert.match((await list.json()).detail, /flash of this boot is done|machine was changed/)
     assert.is((await site.report(token, { phase: 'done' })).status, 204, 'told again')
     assert.is(site.server.runs.count({}), 1)
   }
