@@ -85,7 +85,7 @@ const REFUSED = [
   {
     why: 'without a table',
     spoil: ({ disk }: { disk: string }) => run('sgdisk', '--zap-all', disk),
-    says: /the partition table is damaged/,
+    says: /the partition table is missing or damaged/,
   },
 ] as const
 

@@ -177,7 +177,7 @@ async function growVolume(node: string): Promise<StickGrowth> {
 }
 
 const REFUSALS: Readonly<Record<TableRefusal | VolumeRefusal, string>> = {
-  'no-table': 'the partition table is damaged',
+  'no-table': 'the partition table is missing or damaged',
   'no-partition': `there is no partition ${IMAGES_PARTITION.name}`,
   'not-last': 'another partition follows the images partition',
   'disk-too-small': 'the partition table is of a larger disk',

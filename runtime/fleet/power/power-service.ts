@@ -269,10 +269,10 @@ async function sendUnseen(watch: PowerWatch, step: PowerStep, isLater: boolean):
 }
 
 const ASKED: Readonly<Record<PowerAction | PowerPress, string>> = {
-  on: 'Not turned on',
-  off: 'Not turned off',
-  restart: 'Not restarted',
-  read: 'Power state not read',
+  on: 'Turning on failed',
+  off: 'Turning off failed',
+  restart: 'Restarting failed',
+  read: 'Reading the power state failed',
 }
 
 function bootWord({ abilities }: PowerDriver, isOwnOrder: boolean): PowerDone['boot'] {

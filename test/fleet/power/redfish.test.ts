@@ -91,7 +91,7 @@ test('a reset that never becomes so is said, with what was asked and seen', asyn
   fake().lies.lostResets = 1000
   const { refusal } = refused(await actWith(subject(), { action: 'on', boot: null }))
   assert.is(refusal.kind, 'not-so')
-  assert.is(refusal.asked, 'Not turned on')
+  assert.is(refusal.asked, 'Turning on failed')
   assert.match(refusal.seen, /machine is still off/)
   assert.is(refusal.state, 'off')
   assert.is(fake().sessions(), 0)

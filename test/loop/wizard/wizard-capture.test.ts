@@ -303,7 +303,7 @@ test('into a cache, with a token that is not shown; a wrong one is refused and a
   await terminal.press('y')
   const done = textOf(await terminal.waitFor('? What next?'))
   assert.match(done, `${lab.base}/captures/${name}`)
-  assert.match(done, 'after an operator has accepted it')
+  assert.match(done, 'An operator has to accept the image')
   const history = await terminal.history()
   assert.not.match(history, token)
   assert.not.match(history, 'wrong-token')

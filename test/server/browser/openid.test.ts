@@ -41,7 +41,7 @@ test('there and back, a page from elsewhere, no role, and the logout at the prov
   assert.not(cookies.some(({ name }) => name === 'flasher-openid'))
 
   await page.goto('/ui/account')
-  await page.getByText('which alone knows your password').waitFor()
+  await page.getByText('You log in with a provider.').waitFor()
   await page.getByRole('button', { name: 'Log out' }).click()
   await page.waitForURL(`${provider.issuer}/session/end?**`)
   await page.getByRole('button', { name: /yes/i }).click()

@@ -187,7 +187,7 @@ test('an administrator blocks somebody, lets them in again, and removes them', a
     return answer.headers.get('location') ?? ''
   }
   const hans = `/ui/people/${store().findByName('hans')?.id}`
-  assert.match(await (await operator(hans)).text(), 'Operator, says 127.0.0.1')
+  assert.match(await (await operator(hans)).text(), 'Operator, from 127.0.0.1')
   assert.match(await post('block'), 'done=blocked')
   assert.is((await browser.ask('/machines')).status, 401)
   const refused = await openBrowser().logIn('u9')
@@ -209,7 +209,7 @@ test('the account page has no form for a password that is not here', async () =>
   const browser = openBrowser()
   await browser.logIn('u10')
   const page = await (await browser.ask('/ui/account')).text()
-  assert.match(page, 'You log in with a provider, which alone knows your password')
+  assert.match(page, 'You log in with a provider. Change your password there.')
   const form = { current: 'x', password: 'another password', repeated: 'another password' }
   assert.is((await browser.ask('/ui/account/password', asForm(form))).status, 409)
 })

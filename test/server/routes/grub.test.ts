@@ -314,7 +314,7 @@ test('its page says why it waits and asks; the answer is recorded with who gave 
   for (const fields of [{}, { confirm: 'ask' }, { confirm: 'yes', was: '[]' }]) {
     const asked = await site.post(`${PAGE}/do/boot-disk`, { ...fields })
     assert.is(asked.status, 200)
-    assert.match(await asked.text(), 'so anybody on the network can request one')
+    assert.match(await asked.text(), 'so anybody on the network could have asked for it')
   }
   assert.match(await site.boxes.boot(1), 'waits:', 'a question does nothing')
 

@@ -41,7 +41,7 @@ interface AreaDisk {
 
 const UNCLEAR = 'its partition table is damaged, or there are two'
 const DYNAMIC = 'it is a dynamic disk of Windows'
-const BESIDE = 'the disk has a file system outside its partitions'
+const BESIDE = 'the disk has a file system or RAID outside its partitions'
 
 /**
  * In order, covering all that is to be read; of large gaps only the ends and what the table points

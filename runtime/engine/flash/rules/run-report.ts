@@ -288,10 +288,10 @@ export type FlashStage =
 /** `target`: as the user named it. */
 const LEAVES: Readonly<Record<FlashStage, (target: string) => string>> = {
   checking: () => 'Nothing was written.',
-  begun: (target) => `Nothing was written to ${target}.`,
+  begun: (target) => `No write to ${target} was confirmed; nothing of the image is on it.`,
   writing: (target) => `${target} has no partition table and cannot boot. Flash it again.`,
   closing: (target) =>
-    `${target} may boot although the image on it is incomplete. Do not boot from it. Flash it again.`,
+    `${target} may boot with an incomplete image. Do not boot from it. Flash it again.`,
   written: (target) => `The image is on ${target}; only the step after the write failed.`,
 }
 

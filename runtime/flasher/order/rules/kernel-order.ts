@@ -238,6 +238,6 @@ export function findTarget(disks: readonly DiskOffer[]): Result<string, string> 
   return refuse(
     suitable.length > 1
       ? `${suitable.length} disks can be flashed. Choose one: ${listed}.`
-      : `No disk can be flashed without a confirmation: ${listed}.`,
+      : `No disk can be flashed automatically: ${listed}.`,
   )
 }

@@ -96,7 +96,7 @@ export function createGuard(parts: {
   }
 }
 
-const WHOLE = 'this affects all machines, but you may only change some of them'
+const WHOLE = 'this is about all machines, but you see only some of them'
 const ASK_WITHOUT_SCOPE = 'Ask an administrator of this server.'
 
 /** An answer that goes on shows what its owner may see now: the role decides that as well as the labels. */

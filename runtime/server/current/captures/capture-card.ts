@@ -2,6 +2,7 @@
 import { nameAmong, type InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { nameCapture, isPending, type CaptureOrder } from '#engine/capture/rules/order.ts'
 import { printable } from '#kit/foundation/printable.ts'
+import { upperFirst } from '#kit/foundation/text.ts'
 import { banner, foldedCard } from '#kit/web/ui/elements.ts'
 import { checkField, hidden, selectField, textField } from '#kit/web/ui/fields.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
@@ -83,7 +84,7 @@ function renderEnded(order: CaptureOrder, clock: Clock): Content {
       )
     }
     case 'failed': {
-      const reason = order.reason === null ? 'The machine gave no reason.' : printable(order.reason)
+      const reason = upperFirst(printable(order.reason ?? 'The machine gave no reason.'))
       return banner('failed', html`The capture of ${name} failed ${time}. ${reason}`)
     }
     case 'cancelled':

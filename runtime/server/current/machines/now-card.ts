@@ -254,7 +254,7 @@ function renderScript(context: CurrentContext, { machine, boot }: MachineView): 
 
 const DONE = [
   ['disk', 'Saved. Its next network boot starts its own disk.'],
-  ['undone', 'Undone. The machine has its former settings and is not armed.'],
+  ['undone', 'Undone. The machine has its former settings. Undo never arms a machine.'],
   ['powered', 'Requested. The result appears here and among the events.'],
   ['bmc', 'Saved. Its state is being read.'],
   ['bmc-forgotten', 'The BMC was forgotten.'],

@@ -115,7 +115,8 @@ const renderRow = (context: CurrentContext, receiver: Receiver): Html =>
 function renderState(context: CurrentContext, { id, paused }: Receiver, hasLog: boolean): Content {
   const { messages } = context.services.notify
   const time = (iso: string) => renderTime(iso, context.clock())
-  if (paused) return html`${badge('ready', '')} Paused. Events are not sent until you resume.`
+  if (paused)
+    return html`${badge('ready', '')} Paused. What happens until you resume is never sent.`
   const waiting = messages.findWaiting(id)
   if (waiting !== null && waiting.failure !== null) {
     const { queued_at: since, failure, next_at: next } = waiting

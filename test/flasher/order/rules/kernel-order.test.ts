@@ -101,7 +101,7 @@ test('the disk rule: exactly one that can be written and is not removable', () =
   assert.equal(findTarget([system, stick]), {
     ok: false,
     refusal:
-      'No disk can be flashed without a confirmation: /dev/sdb (this system runs from it); /dev/sdc (removable).',
+      'No disk can be flashed automatically: /dev/sdb (this system runs from it); /dev/sdc (removable).',
   })
   const words = 'ATA SSD, serial S5GX, 500 GB, sata'
   assert.equal(findTarget([offer('/dev/sda'), offer('/dev/sdd')]), {

@@ -458,7 +458,7 @@ test('with power: one without a BMC is not armed, one that cannot be turned on s
   lab.fake.lies.lostResets = 1000
   const { results, outcomes } = await readJson(lab.ask('/machines/bulk', asJson(body)))
   assert.equal(outcomes, { 'not-booted': 1 })
-  assert.match(results[0].reason, /^Not turned on: /)
+  assert.match(results[0].reason, /^Turning on failed: /)
   assert.not(await isArmed(lab, OTHER))
 })
 

@@ -236,7 +236,7 @@ test('configuration lines: written, refused, not for what the environment says',
   for (const [section, key, value, says] of [
     ['pxe', 'loop_limit', 'many', /Must be a whole number from 1 to 1000, not &quot;many&quot;\./],
     ['server', 'port', '80', /environment variable FLASHER_SERVER_PORT/],
-    ['admin', 'password', 'x', /Security setting: it can only be changed/],
+    ['admin', 'password', 'x', /Security setting: can only be changed/],
     ['no', 'such', 'x', /No such setting/],
   ] as const) {
     const [, location] = await edit(section, key, value)

@@ -109,7 +109,7 @@ test('two runs that are selected in the list are compared, and drift is said', a
   assert.match(list, `on disk: ${image.name.split('.')[0]}`)
   assert.match(list, /Drifted <span class="count">1</)
   const page = await site.read(`/ui/machines/${macOf(1)}`)
-  assert.match(page.replace(/<[^>]*>/g, ''), `Its disk holds ${image.name}`)
+  assert.match(page.replace(/<[^>]*>/g, ''), `The disk has ${image.name}`)
   await put(image.ref)
   assert.not.match(await site.read('/ui/machines?q=is:drifted'), 'on disk:')
 })

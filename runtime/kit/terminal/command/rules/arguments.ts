@@ -260,7 +260,7 @@ const MESSAGES: Cases<'why', Misuse, string> = {
   'flag-too-early': ({ given, commands: [first, second, third, ...more] }) =>
     `${given} goes after its command: ${[first, second, third].filter(Boolean).join(', ')}${more.length === 0 ? '' : ', …'}`,
   'value-missing': ({ name, value }) => `${name} needs a value: ${value}`,
-  'value-unwanted': ({ name }) => `${name} has no value`,
+  'value-unwanted': ({ name }) => `${name} does not take a value`,
   'bad-choice': ({ name, given, choices, nearest }) =>
     `${name} must be one of ${choices.join(', ')}, not ${given}${guess(nearest)}`,
   'bad-shape': ({ name, given, expected }) => `${name} must be ${expected}, not ${given}`,

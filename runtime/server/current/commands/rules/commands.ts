@@ -35,13 +35,13 @@ const LABEL = {
   name: 'label',
   value: { name: 'LABEL', completes: 'nothing' },
   repeatable: true,
-  help: 'label of machines that the person may see and change; can be repeated',
+  help: 'label of machines that the person sees; can be repeated',
 } as const
 
 const ALL_MACHINES = {
   name: 'all-machines',
   value: null,
-  help: 'let the person see and change all machines',
+  help: 'let the person see all machines',
 } as const
 
 const ASKS = 'Asks for it twice on a terminal, otherwise reads one line from standard input.'

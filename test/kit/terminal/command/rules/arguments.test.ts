@@ -146,7 +146,7 @@ test('what is wrong is named, and what was meant', () => {
     ['copy a --to=', '--to needs a value: PATH'],
     ['copy a --to --json', '--to needs a value: PATH'],
     ['copy a --to --', '--to needs a value: PATH'],
-    ['copy a --to b --json=yes', '--json has no value'],
+    ['copy a --to b --json=yes', '--json does not take a value'],
     ['copy a --to b --mode quick', '--mode must be one of fast, slow, not quick'],
     ['copy a --to b --mode fsat', '--mode must be one of fast, slow, not fsat; did you mean fast?'],
     ['copy a --to b --id x1', '--id must be digits, not x1'],

@@ -27,7 +27,6 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^a list of (?:values|names of claims)/, 'one, another value'],
   [/^a list of addresses and ranges/, '10.0.0.0/8, ::1'],
   [/^a list of up to 4 addresses/, 'http://10.1.0.5:8080, https://b.example'],
-  [/^a list of networks and labels/, '10.1.0.0/24; rack a'],
   [/^a repository like/, 'oras://registry.lab/captures'],
   [/^a region/, 'eu-north-7'],
   [/^a list of caches/, 'http://10.1.0.5:8081 10.1.0.0/24; rack a, http://10.1.0.6:8081'],
