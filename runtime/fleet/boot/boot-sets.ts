@@ -20,8 +20,8 @@ import {
   createNewcWalker,
   type NewcStep,
 } from './rules/boot-set.ts'
-import { Fault } from '#kit/foundation/fault.ts'
-import { listFolder, type FolderFile, readListedDigest } from './boot-folder.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { hasFile, listFolder, type FolderFile, readListedDigest } from './boot-folder.ts'
 import type { LiveSet } from './rules/boot-decision.ts'
 import { createReadStream } from 'node:fs'
 import { constants, copyFile, readdir, stat, utimes } from 'node:fs/promises'
@@ -259,13 +259,19 @@ export interface BuiltSet extends CompleteSet {
 
 /** The newest set of each architecture in folders that may be missing; the first folder wins. */
 export async function findBuiltSets(folders: readonly string[]): Promise<readonly BuiltSet[]> {
-  const found = await Promise.all(
-    folders.map(async (folder) => {
-      const names = await readdir(folder).catch(() => [])
-      return listComplete(names).map((set): BuiltSet => ({ ...set, folder }))
-    }),
-  )
+  const found = await Promise.all(folders.map(listBuiltSets))
   return BOOT_ARCHS.flatMap((arch) => found.flat().find((set) => set.arch === arch) ?? [])
+}
+
+/** None of a folder in which everybody can write, such as /tmp. */
+async function listBuiltSets(folder: string): Promise<readonly BuiltSet[]> {
+  const mode = (await stat(folder).catch(() => null))?.mode ?? 0
+  const names = (mode & constants.S_IWOTH) === 0 ? await readdir(folder).catch(() => []) : []
+  const files = await Array.fromAsync(
+    names.filter((name) => parseSetFile(name) !== null),
+    async (name) => ((await hasFile(folder, name)) ? [name] : []),
+  )
+  return listComplete(files.flat()).map((set) => ({ ...set, folder }))
 }
 
 /** Checked against the checksums that lie beside it. */
@@ -277,9 +283,21 @@ export async function saveBuiltSet(
   const loaders = LOADERS.flatMap((alias) => decideAlias(alias, names) ?? [])
   // The list of checksums comes first.
   for (const name of [...listSetFiles(set).toReversed(), ...loaders]) {
+    if (!names.includes(name)) continue
     const path = join(set.folder, name)
-    if (names.includes(name)) await save(name, createReadStream(path), (await stat(path)).size)
+    try {
+      await save(name, readWhole(path), (await stat(path)).size)
+    } catch (thrown) {
+      if (thrown instanceof Fault) throw thrown
+      const words = `${path} could not be copied: ${renderError(thrown)}`
+      throw new Fault('conflict', words, { cause: thrown })
+    }
   }
+}
+
+/** Opened once somebody reads: a stream that fails before would end the program. */
+async function* readWhole(path: string): AsyncGenerator<Uint8Array> {
+  yield* createReadStream(path)
 }
 
 /** Renamed when whole. The copied time tells a later start that it is the same file. */

@@ -1,4 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { ipxeFile } from '#appliance/assets.ts'
+import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -161,10 +162,17 @@ test('what lies on this host is checked, installed and booted', async () => {
     return (await ask(answer.headers.get('location') ?? '')).text()
   }
   assert.match(await take('9'), 'there is no such live system any more')
+  await chmod(fixture.built, 0o777)
+  assert.match(await take('1.4.0'), 'there is no such live system any more')
+  await chmod(fixture.built, 0o700)
   await write(first ?? '', 'damaged')
   assert.match(await take('1.4.0'), 'does not match its checksum')
   assert.is(fixture.bootFiles.active().x86_64, null)
   await write(first ?? '', first ?? '')
+  const loader = ipxeFile('x86_64', '1.4.0')
+  await symlink('/gone', join(fixture.built, loader))
+  assert.match(await take('1.4.0'), `${loader} could not be copied: `)
+  await rm(join(fixture.built, loader))
   assert.is(await take('1.4.0'), 'nothing was refused')
   assert.is(fixture.bootFiles.active().x86_64?.version, '1.4.0')
 })
