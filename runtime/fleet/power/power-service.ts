@@ -69,14 +69,12 @@ export function createPower(given: PowerDependencies) {
     const asked = `Power control of ${mac} failed`
     if (entry === null) return refuse({ ...NO_WAY, asked, state: 'unknown' })
     const key = queueOf(entry.bmc)
-    const queue = queues.get(key) ?? { run: createQueue(1), waiting: 0 }
-    if (queue.waiting >= MAX_WAITING) return refuse({ ...FULL, asked, state: 'unknown' })
-    queues.set(key, queue)
-    queue.waiting += 1
+    const turn = enter(key)
+    if (turn === null) return refuse({ ...FULL, asked, state: 'unknown' })
     mark(mac, 1)
     try {
       const context = { times: times(), signal: ending.signal }
-      const done = await queue.run(async () => {
+      const done = await turn.run(async () => {
         if (ending.signal.aborted) return refuse({ ...ENDED, asked, state: 'unknown' as const })
         const subject = findSubject(book, mac, labels, key)
         if (subject === null) return refuse({ ...CHANGED, asked, state: 'unknown' as const })
@@ -90,9 +88,23 @@ export function createPower(given: PowerDependencies) {
       if (ending.signal.aborted) return refuse({ ...ENDED, asked, state: 'unknown' })
       throw thrown
     } finally {
-      queue.waiting -= 1
-      if (queue.waiting === 0) queues.delete(key)
+      turn.leave()
       mark(mac, -1)
+    }
+  }
+
+  /** Null: too many wait. */
+  function enter(key: string) {
+    const queue = queues.get(key) ?? { run: createQueue(1), waiting: 0 }
+    if (queue.waiting >= MAX_WAITING) return null
+    queues.set(key, queue)
+    queue.waiting += 1
+    return {
+      run: queue.run,
+      leave() {
+        queue.waiting -= 1
+        if (queue.waiting === 0) queues.delete(key)
+      },
     }
   }
 
@@ -124,13 +136,17 @@ export function createPower(given: PowerDependencies) {
     const learn = async (more: Partial<LearnedBmc>) => void (learned = { ...learned, ...more })
     const subject = { mac, bmc: entry.bmc, found, learned: () => learned, learn }
     const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(MAX_TEST_MS)])
-    const { run } = queues.get(queueOf(entry.bmc)) ?? { run: createQueue(1) }
-    const tried = await run(() => testDriver(createDriver(subject, given), signal)).catch(
-      (thrown: unknown) => {
+    const turn = enter(queueOf(entry.bmc))
+    if (turn === null) return refuse(FULL)
+    const asked = turn
+      .run(() => testDriver(createDriver(subject, given), signal))
+      .catch((thrown: unknown) => {
         if (signal.aborted) return refuse(SLOW)
         throw thrown
-      },
-    )
+      })
+      .finally(turn.leave)
+    // Its turn may come later than that.
+    const tried = await Promise.race([asked, failAt(signal)])
     if (!tried.ok) return signal.aborted ? refuse(SLOW) : tried
     return accept({ ...tried.value, certificate: learned.certificate })
   }
@@ -167,6 +183,13 @@ function findSubject(
     learn: (learned) => book.learn(mac, learned, key),
   }
 }
+
+const failAt = (signal: AbortSignal) =>
+  new Promise<Result<never, PowerTrouble>>((resolve) => {
+    const fail = () => resolve(refuse(SLOW))
+    if (signal.aborted) fail()
+    else signal.addEventListener('abort', fail, { once: true })
+  })
 
 async function testDriver({ abilities, open }: PowerDriver, signal: AbortSignal) {
   signal.throwIfAborted()
