@@ -62,7 +62,7 @@ test('there and back, a page from elsewhere, no role, and the logout at the prov
   await page.getByRole('button', { name: 'Log in', exact: true }).click()
   await page.goto('/ui/people')
   await page.getByRole('link', { name: 'Change anna' }).click()
-  await page.getByText('Operator, says localhost').waitFor()
+  await page.getByText('Operator, from localhost').waitFor()
   assert.equal(await listViolations(page), [])
   await page.getByRole('button', { name: 'Block' }).click()
   await page.getByText('anna is blocked').waitFor()
@@ -95,7 +95,10 @@ test('it is set up, tested and turned on in the page, without a script as well',
     await page.getByRole('link', { name: 'Login with a provider' }).click()
     await page.getByRole('link', { name: 'Keycloak' }).click()
     await page.getByText(`${url}/ui/login/openid/callback`).waitFor()
-    assert.is(await page.getByLabel('Claims with the groups').inputValue(), 'groups')
+    assert.is(
+      await page.getByLabel('Claims with the groups', { exact: true }).inputValue(),
+      'groups',
+    )
     const fill = (label: string, text: string) => page.getByLabel(label, { exact: true }).fill(text)
     await fill('Issuer', provider.issuer)
     await fill('Client ID', CLIENT.id)
@@ -103,7 +106,7 @@ test('it is set up, tested and turned on in the page, without a script as well',
     await fill('Who may operate', 'lab')
     if (javaScriptEnabled) assert.equal(await listViolations(page), [])
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('Saved.').waitFor()
+    await page.getByText('Saved in the configuration file and in effect.').waitFor()
 
     await page.getByRole('link', { name: 'Test the login' }).click()
     await page.getByLabel('Account').fill('anna')

@@ -9,7 +9,12 @@ import * as login from '#server/openid/provider-login.ts'
 import { describeReach, ROLE_TEXTS } from '#kit/web/ui/who.ts'
 import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import { recordSettingsEvent, saveConfig } from '#server/pages/settings/file-posts.ts'
-import { FIRST_BUTTON, readRefusals, renderFew } from '#server/pages/settings/settings-list.ts'
+import {
+  findSaved,
+  FIRST_BUTTON,
+  readRefusals,
+  renderFew,
+} from '#server/pages/settings/settings-list.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 import { fillPreset, PRESETS } from './rules/provider-presets.ts'
 
@@ -49,13 +54,14 @@ async function show(context: CurrentContext): Promise<Answer> {
     findProvider(context),
     query.get('for'),
   ]
+  const saved = findSaved(context)
   const [, preset = null] = Object.entries(PRESETS).find(([id]) => id === chosen) ?? []
   const filled = preset === null ? {} : fillPreset(preset, provider !== null)
   return await context.show({
     title: 'Login with a provider',
     learn: 'people.html#logging-in-with-a-provider',
     trail: html`<a href="/ui/people">People</a>`,
-    messages: html`${context.message()}${query.has('saved') ? banner('done', 'Saved.') : null}`,
+    messages: html`${context.message()}${saved === null ? null : banner('done', saved)}`,
     body: html`<nav class="tabs" aria-label="Providers">
         ${Object.entries(PRESETS).map(
           ([id, { title }]) =>

@@ -437,7 +437,8 @@ const SETTINGS_SAVED = {
 const SAVED: Readonly<Record<string, string>> = SETTINGS_SAVED
 const NO_NAMES: ReadonlySet<string> = new Set()
 
-function findSaved({ query }: PageContext): string | null {
+/** What the form that led here says of its end; null: none did. */
+export function findSaved({ query }: PageContext): string | null {
   const saved = query.get('saved') ?? ''
   return Object.hasOwn(SAVED, saved) ? (SAVED[saved] ?? null) : null
 }
