@@ -16,7 +16,7 @@ import { pageAt, formAt } from '#server/pages/context-routes.ts'
 import type { BatchView } from '#server/current/batches/keeper/batch-keeper.ts'
 import { BATCHES_PATH, renderBatchRow } from '#server/current/view/batch-view.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
-import { renderEventList } from '#server/current/view/event-list.ts'
+import { readEventWords, renderEventList } from '#server/current/view/event-list.ts'
 import { nameOf, renderWill, type MachineView } from '#server/current/view/machine-view.ts'
 import { machinePath, renderBar, renderStateBadge } from '#server/pages/machines/machines-list.ts'
 import { fillCount, renderNumber } from '#kit/foundation/text.ts'
@@ -324,7 +324,7 @@ async function show(context: CurrentContext): Promise<Answer> {
           ${card({
             title: 'Latest events',
             aside: html`<a class="small" href="/ui/events">All events</a>`,
-            body: renderEventList(events, clock),
+            body: renderEventList(events, clock, readEventWords(context).findName),
           })}
           ${renderTrends(context)}
         </div>

@@ -425,11 +425,13 @@ export function renderResult(
   batch: string | null = null,
   undo: Content = null,
 ): Html {
-  const link = html`${undo}${batch === null ? null : html`<a class="button primary" href="${batchPath(batch)}">Follow this batch</a> `}<a
+  const link = html`<div class="row">
+    ${undo}${batch === null ? null : html`<a class="button primary" href="${batchPath(batch)}">Follow this batch</a>`}<a
       class="${batch === null ? 'button primary' : 'button'}"
       href="${backOf(form)}"
       >Back to machines</a
-    >`
+    >
+  </div>`
   if (done.length === 0) {
     return renderAnswer(
       'No machines selected',

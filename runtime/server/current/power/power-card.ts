@@ -121,7 +121,7 @@ function renderState(context: CurrentContext, view: PowerView): Html {
     bmc['way'] === 'wake-on-lan'
       ? 'This way cannot tell whether the machine is on.'
       : seen_at === null
-        ? 'Its state was not read since the server started.'
+        ? 'Its power state has not been read since the server started.'
         : fillHtml(SEEN[state], { time, ...STRONG })
   return html`<p class="sentence">${sentence}</p>
     ${

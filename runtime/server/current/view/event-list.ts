@@ -22,11 +22,11 @@ import { modelOf } from './machine-view.ts'
 import type { CurrentContext } from './page-context.ts'
 import { renderWhat, runPath } from './run-table.ts'
 
-/** `withoutSubject`: the MAC of the page's machine, which is left out. */
+/** Machines are called by what `findName` finds, or by their MACs. */
 export const renderEventList = (
   events: readonly JournalEvent[],
   clock: Clock,
-  withoutSubject: string | null = null,
+  findName: EventWords['findName'] = () => null,
 ): Html =>
   events.length === 0
     ? html`<p class="dim">Nothing yet.</p>`
@@ -35,7 +35,7 @@ export const renderEventList = (
           (event) =>
             html`<li title="${event.kind}">
               <span class="grow"
-                >${isAlarm(event.kind) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}</span
+                >${isAlarm(event.kind) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, null, findName)}</span
               >
               <span class="when">${renderTime(event.ts, clock)}</span>
             </li>`,
@@ -43,21 +43,34 @@ export const renderEventList = (
       </ul>`
 
 /** The MAC is a link. `withoutSubject`: the MAC of the page's machine, cut off in front. */
-export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
+export function renderSummary(
+  event: JournalEvent,
+  withoutSubject: string | null = null,
+  findName: EventWords['findName'] = () => null,
+): Content {
   const { subject_kind: kind, subject_id: id } = event
   return kind === 'batch' && id !== null
     ? html`<a href="${batchPath(id)}">${sayBatch(event)}</a>`
-    : renderMachineSummary(event, withoutSubject)
+    : renderMachineSummary(event, withoutSubject, findName)
 }
 
-function renderMachineSummary(event: JournalEvent, withoutSubject: string | null): Content {
+function renderMachineSummary(
+  event: JournalEvent,
+  withoutSubject: string | null,
+  findName: EventWords['findName'],
+): Content {
   const { summary, subject_kind: kind, subject_id: id } = event
   if (kind !== 'machine' || id === null || !summary.includes(id) || !parseMac(id).ok) return summary
   const [before = '', ...rest] = summary.split(id)
   const after = rest.join(id)
   if (id === withoutSubject) return before === '' ? upperFirst(after.trim()) : summary
-  return html`${before}<a class="mono" href="/ui/machines/${id}">${id}</a>${after}`
+  return html`${before}${renderSubject(id, findName(id))}${after}`
 }
+
+const renderSubject = (mac: string, name: string | null): Html =>
+  name === null
+    ? html`<a class="mono" href="/ui/machines/${mac}">${mac}</a>`
+    : html`<a href="/ui/machines/${mac}" title="${mac}"><bdi>${name}</bdi></a>`
 
 // What an event says in words beside its summary: which image went to which disk, and what it changed.
 

@@ -94,7 +94,7 @@ const renderMachineRow = ({ machine, view, run, disk }: StatedMachine, clock: Cl
     ${renderNameCell(machine.mac, printable(nameOf(machine)))}
     <td class="will" data-label="Next boot">${renderDoing({ machine, view, run, disk })}</td>
     <td class="image" data-label="Image">
-      ${machine.image === null ? tag('discovered') : html`<bdi title="${printable(machine.image)}">${printable(machine.image)}</bdi>`}
+      ${machine.image === null ? tag('discovered') : html`<span class="cut" title="${printable(machine.image)}"><bdi>${printable(machine.image)}</bdi></span>`}
       ${renderProvisioning(machine)}
     </td>
     <td class="disk" data-label="Flashed disk">

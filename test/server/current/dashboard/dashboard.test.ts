@@ -9,7 +9,7 @@ const test = suite('the dashboard')
 const MAC = '52:54:00:00:00:07'
 const PASSWORD = 'secret words'
 
-test('a failed machine stands in one card only', async () => {
+test('a failed machine stands in one card, and in the latest events by its name', async () => {
   await using home = await createServerHome()
   await using server = await home.start([], { FLASHER_ADMIN_PASSWORD: PASSWORD })
   const { cookie } = await login(server.url, PASSWORD)
@@ -29,7 +29,7 @@ test('a failed machine stands in one card only', async () => {
   const titles = cards.flatMap((card) =>
     card.includes('bench-7') ? [/<h2[^>]*>([^<]*)/.exec(card)?.[1]?.trim()] : [],
   )
-  assert.equal(titles, ['Needs attention'], page)
+  assert.equal(titles, ['Needs attention', 'Latest events'], page)
   assert.match(page, 'write error at byte 7')
   assert.match(page, 'Flashes of the last 14 days')
   assert.match(page, 'aria-label="0 of 1 succeeded"')
