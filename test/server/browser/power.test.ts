@@ -126,7 +126,7 @@ test('a BMC is set, its certificate pinned, and the machine turned on, off and b
 
   await card.getByRole('button', { name: 'Turn off…' }).click()
   const question = page.getByRole('dialog')
-  await question.getByText('At the same outlet').waitFor()
+  await question.getByText('share the outlet').waitFor()
   await question.getByRole('link', { name: macOf(2) }).waitFor()
   await check(page, 'question')
   await question.getByRole('button', { name: 'Turn off' }).click()
@@ -208,7 +208,7 @@ test('many are previewed, counted and turned on and off, one after the other', a
     await question.getByRole('button', { name: 'Preview' }).click()
   }
   const question = page.getByRole('dialog')
-  await ask('Turn on from network Those')
+  await ask('Turn on from network Machines')
   await question.getByText('Turn on from network: 1 machine (1 skipped: no BMC').waitFor()
   await check(page, 'bulk')
   await question.getByRole('button', { name: 'Turn on from network (1)' }).click()
@@ -218,13 +218,13 @@ test('many are previewed, counted and turned on and off, one after the other', a
   const run = { run: 'c0ffee00-0002', mode: 'flash' } as const
   await lab.site.boxes.report(2, { ...run, phase: 'write' })
   await page.goto('/ui/machines')
-  await ask('Turn off What', true)
+  await ask('Turn off Running systems', true)
   await question.getByRole('button', { name: 'Turn off (1)' }).waitFor()
   await question.getByText(`A disk is being written: ${macOf(2)}`).waitFor()
   await lab.site.boxes.report(2, { ...run, phase: 'failed' })
 
   await page.goto('/ui/machines')
-  await ask('Turn off What')
+  await ask('Turn off Running systems')
   await question.getByRole('textbox', { name: /Type 1/ }).fill('2')
   await question.getByRole('button', { name: 'Turn off (1)' }).click()
   await question.getByText('Type 1 to continue').waitFor()

@@ -9,6 +9,7 @@ const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url))
  */
 const SCRIPT = String.raw`
 set -eu
+umask 022
 folder=$1 checkout=$2 node=$3
 shift 3
 mount -t tmpfs tmpfs "$folder"

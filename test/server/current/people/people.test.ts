@@ -73,7 +73,7 @@ test('each role passes where it may, and learns what it lacks', async () => {
   assert.equal(await statuses('/ui/people', asForm({ name: 'x' })), [403, 403, 303])
   const told = await (await asks.look(...machine)).json()
   assert.is(told.detail, 'you need the role Operator to do this')
-  const people = await (await asks.administrate('/ui/people')).text()
+  const people = await (await asks.administrate('/ui/people/provider')).text()
   assert.match(people, '/ui/login/openid/callback')
   const page = await (await asks.operate('/ui/settings')).text()
   assert.match(page, /[Yy]ou need the role Administrator to do this/)
