@@ -344,7 +344,7 @@ function renderCache(context: CurrentContext, view: SettingsView): Html {
       [
         'Catalog read',
         html`${renderTime(fetchedAt, context.clock(), 'never')}
-          <button form="${REFRESH}" aria-label="Read the catalog now">Read now</button>`,
+          <button form="${REFRESH}" aria-label="Read now: the catalog">Read now</button>`,
       ],
       ['Error', error === null ? null : html`<span class="warning">${error}</span>`],
       ['Skipped', skipped.length === 0 ? null : renderSkipped(skipped)],
