@@ -33,6 +33,7 @@ import {
 import { listSessions, renderSessions } from '#kit/foundation/session-cookie.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { parseHttpTarget } from '#kit/net/rules/image-location.ts'
+import { listOwnAddresses } from '#kit/host/own-addresses.ts'
 import { askOnce } from '#kit/net/json-client.ts'
 import type { Environment } from '#kit/host/shell.ts'
 
@@ -63,9 +64,11 @@ export function createCachePages(parts: CachePagesDependencies) {
   const bare = createLayout(own)
 
   async function readFrame(event: H3Event) {
+    const port = await parts.portBeside()
     const known = findServer(event, parts.serverUrl())
-    const origin = known ?? findBeside(event, await parts.portBeside())
-    const said = origin === null ? null : await askFrame(parts.env, origin, event)
+    const origin = known ?? findBeside(event, port)
+    const asked = findAsked(parts.serverUrl(), known, port)
+    const said = asked === null ? null : await askFrame(parts.env, asked, event)
     if (origin === null || (known === null && said === null))
       return { origin: null, nav: OWN, alarms: 0, batches: 0 }
     if (known === null) addCookie(event, renderServerCookie(origin))
@@ -148,6 +151,15 @@ function findServer(event: H3Event, set: string): string | null {
   const kept = readServerCookie(event.req.headers.get('cookie'))
   return kept === null ? null : parseServerLink(kept, peerOf(event).host)
 }
+
+/** Only where this cache was told, or on its own host: browsers send any address and any host. */
+function findAsked(set: string, known: string | null, port: number | null): string | null {
+  if (set !== '' || isOnThisHost(known)) return known
+  return port === null ? null : `http://127.0.0.1:${port}`
+}
+
+const isOnThisHost = (origin: string | null): boolean =>
+  origin !== null && ['localhost', ...listOwnAddresses()].includes(new URL(origin).hostname)
 
 /** Behind a proxy, which has the usual port, nobody knows where browsers find the server. */
 function findBeside(event: H3Event, port: number | null): string | null {

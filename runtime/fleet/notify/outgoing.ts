@@ -2,7 +2,7 @@
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { isIP, type TcpNetConnectOpts } from 'node:net'
-import { networkInterfaces } from 'node:os'
+import { listOwnAddresses } from '#kit/host/own-addresses.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { type DeliveryOutcome, failed } from './rules/message.ts'
 import { type OutgoingRules, refuseOutgoing } from './rules/channel.ts'
@@ -26,7 +26,7 @@ export function createOutgoing(
   return async ({ host, port }) => {
     const found = isIP(host) === 0 ? await resolveName(host).catch(() => []) : [{ address: host }]
     if (found.length === 0) return refuse('host name not found')
-    const now = { ...rules(), own: listOwn() }
+    const now = { ...rules(), own: listOwnAddresses() }
     // Every address that the name has must be allowed: any of them may be the one that answers.
     for (const { address } of found) {
       const why = refuseOutgoing({ address, port }, now)
@@ -35,9 +35,6 @@ export function createOutgoing(
     return accept(found.map(({ address }) => address))
   }
 }
-
-const listOwn = (): readonly string[] =>
-  Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address))
 
 /** Milliseconds after which the next address is tried, where the limit leaves it so much. */
 const NEXT_ADDRESS_MS = 3000

@@ -1,6 +1,6 @@
 /** What every way to a machine's power offers, so that all are used alike; and the check of an address before a byte is sent to it. */
 import { lookup } from 'node:dns/promises'
-import { networkInterfaces } from 'node:os'
+import { listOwnAddresses } from '#kit/host/own-addresses.ts'
 import { type Result, accept, refuse } from '#kit/foundation/result.ts'
 import type { HostPort } from './rules/bmc.ts'
 import {
@@ -41,7 +41,7 @@ export function createReach(rules: () => Omit<ReachRules, 'own'>): FindAddress {
   return async ({ host, port }) => {
     const found = await lookup(host, { all: true }).catch(() => [])
     if (found.length === 0) return refuse(UNKNOWN)
-    const now = { ...rules(), own: listOwn() }
+    const now = { ...rules(), own: listOwnAddresses() }
     // Every address of the name must be allowed: the resolver chooses one.
     for (const { address } of found) {
       const trouble = refuseAddress({ address, port }, now)
@@ -56,6 +56,3 @@ const UNKNOWN = passing(
   'its host name was not found',
   'Check the address of its BMC and the name server of this host.',
 )
-
-const listOwn = (): readonly string[] =>
-  Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address))
