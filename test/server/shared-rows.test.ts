@@ -559,7 +559,7 @@ shared(
     first.restart()
     await first.leads()
     await first.process().saw('no connected server has all files of 1.0.0 (x86_64)')
-    await awaitStatus(first, url, /lacks netboot files: no other server/)
+    await awaitStatus(first, url, /lacks netboot files: no connected server/)
     const again = await askAs(first)
     await upload(again, '1.2.0')
     await until(() => shows(again, 'This server has it'))
