@@ -179,7 +179,7 @@ for (const [title, env] of [
     await using home = await createServerHome()
     const port = String(await findPort())
     await using server = await home.start([], { ...env, FLASHER_CACHE_PORT: port }, 'start.ts')
-    const cacheUrl = / add them at (http:\S+)/.exec(server.stdout())?.[1] ?? ''
+    const cacheUrl = /^Images: +(http:\S+)ui, /m.exec(server.stdout())?.[1] ?? ''
     await check(server.url, cacheUrl, passwordIn(server.stdout()))
     await server[Symbol.asyncDispose]()
     assert.not.match((await server.ended).stderr, 'no such setting')
