@@ -83,16 +83,16 @@ test('whatever is wrong with a release, the old set stays in force and nothing i
   const squashfs = partName('1.2.3', 'squashfs')
   const list = partName('1.2.3', 'sha256')
   const rows: readonly (readonly [SiteOptions, RegExp])[] = [
-    [{ changed: { [squashfs]: Buffer.alloc(200_002) } }, /squashfs holds [0-9a-f]{64}, but/],
+    [{ changed: { [squashfs]: Buffer.alloc(200_002) } }, /squashfs has the digest [0-9a-f]{64}, but/],
     [{ changed: { [squashfs]: Buffer.alloc(300_000) } }, /longer than/],
-    [{ changed: { [squashfs]: 'short' } }, /squashfs holds/],
+    [{ changed: { [squashfs]: 'short' } }, /squashfs has the digest/],
     [{ changed: { [squashfs]: null } }, /squashfs \(HTTP 404\)/],
     [{ changed: { [list]: `${'0'.repeat(64)}  ${squashfs}\n` } }, /does not list/],
     [{ changed: { [list]: '' } }, /does not list/],
     [{ changed: { 'release.toml': null, [list]: null } }, /was not found: .*HTTP 404/],
     [{ manifest: () => '<html>' }, /line 1, column/],
     [{ manifest: (text) => text.replace(squashfs, 'other') }, /does not list .*squashfs/],
-    [{ manifest: (text) => text.replace(squashfs, '../../x') }, /artifacts.* is not what/],
+    [{ manifest: (text) => text.replace(squashfs, '../../x') }, /artifacts.* is invalid/],
     [{ manifest: (text) => text.replace('tag = "v1.2.3"', 'tag = "v9"') }, /manifest of v9/],
   ]
   for (const [options, message] of rows) {
@@ -377,7 +377,7 @@ const REFUSED: readonly (readonly [string, SiteOptions, string, RegExp])[] = [
     'other bytes',
     { changed: { [squashfs ?? '']: Buffer.alloc(200_002) } },
     'v1.2.3',
-    /squashfs holds [0-9a-f]{64}, but/,
+    /squashfs has the digest [0-9a-f]{64}, but/,
   ],
   [
     'a tag that is no version',
@@ -457,8 +457,8 @@ const SQUASHFS = 'flasher-netboot-pc-x86_64-v1.2.3.squashfs'
 const QUICK: Limits = { textMs: 500, stallMs: 300 }
 
 const TROUBLES: readonly (readonly [NonNullable<Site['trouble']>, RegExp])[] = [
-  [{ name: SQUASHFS, kind: 'truncated' }, /squashfs holds [0-9a-f]{64}, but/],
-  [{ name: SQUASHFS, kind: 'wrong' }, /squashfs holds [0-9a-f]{64}, but/],
+  [{ name: SQUASHFS, kind: 'truncated' }, /squashfs has the digest [0-9a-f]{64}, but/],
+  [{ name: SQUASHFS, kind: 'wrong' }, /squashfs has the digest [0-9a-f]{64}, but/],
   [{ name: SQUASHFS, kind: 'loop' }, /more than 10 redirects/],
   [{ name: SQUASHFS, kind: 'missing' }, /HTTP 404/],
   [{ name: SQUASHFS, kind: 'stall' }, /no data for 0\.3 s/],

@@ -113,9 +113,9 @@ test('NTFS: what ntfsresize prints', () => {
   assert.match(judgeNtfs(inUse, 13_000_000) ?? '', 'calls blocks free')
   assert.is(judgeNtfs(`${inUse}ERROR: Volume is full. To shrink it, delete`, 14_000_000), null)
   assert.is(judgeNtfs(SAID + mismatch(9000, 'extra') + total(1), 1), null)
-  assert.match(judgeNtfs(SAID + mismatch(9000, 'extra') + total(2), 1) ?? '', 'cannot be compared')
+  assert.match(judgeNtfs(SAID + mismatch(9000, 'extra') + total(2), 1) ?? '', 'cannot be checked')
   assert.match(judgeNtfs(SAID + mismatch(9000, 'missing') + total(1), 1) ?? '', 'cannot')
-  assert.match(judgeNtfs('', 1) ?? '', 'cannot be compared')
+  assert.match(judgeNtfs('', 1) ?? '', 'cannot be checked')
 })
 
 const LOOKS = {
