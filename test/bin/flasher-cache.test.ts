@@ -73,9 +73,9 @@ test('tells a newcomer where it is and the password once, and no one else anythi
   await using state = await makeFolder()
   {
     await using program = await startCache(state.path)
-    assert.match(program.said(), /Images: http:\/\/127\.0\.0\.1:\d+\/ui\n/)
-    assert.match(program.said(), /Password: \S+\n/)
-    assert.ok(program.said().includes(`Folder: ${state.path}/cache\n`))
+    assert.match(program.said(), /Images: +http:\/\/127\.0\.0\.1:\d+\/ui\n/)
+    assert.match(program.said(), /Password: +\S+\n/)
+    assert.ok(program.said().includes(`Folder:   ${state.path}/cache\n`))
     const { mode } = await stat(join(state.path, 'cache/.cache/token'))
     assert.is(mode & 0o777, 0o600)
     const second = await run([], { ...cacheEnv(state.path, 1), FLASHER_CACHE_PORT: '18998' })
