@@ -83,7 +83,10 @@ test('whatever is wrong with a release, the old set stays in force and nothing i
   const squashfs = partName('1.2.3', 'squashfs')
   const list = partName('1.2.3', 'sha256')
   const rows: readonly (readonly [SiteOptions, RegExp])[] = [
-    [{ changed: { [squashfs]: Buffer.alloc(200_002) } }, /squashfs has the digest [0-9a-f]{64}, but/],
+    [
+      { changed: { [squashfs]: Buffer.alloc(200_002) } },
+      /squashfs has the digest [0-9a-f]{64}, but/,
+    ],
     [{ changed: { [squashfs]: Buffer.alloc(300_000) } }, /longer than/],
     [{ changed: { [squashfs]: 'short' } }, /squashfs has the digest/],
     [{ changed: { [squashfs]: null } }, /squashfs \(HTTP 404\)/],

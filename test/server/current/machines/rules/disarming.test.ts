@@ -110,7 +110,7 @@ test('an ordered capture is cancelled with its reason, and can be ordered again'
   order()
   fixture.machine = disarm(fixture.machine, fixture.now())
   assert.is(fixture.machine.capture?.result, 'cancelled')
-  assert.match(fixture.machine.capture?.reason ?? '', 'older one')
+  assert.match(fixture.machine.capture?.reason ?? '', 'An older state of the server')
   assert.is(fixture.machine.cycle.disarmed_at, null, 'its mode flashes nothing')
   order()
   assert.is(fixture.script().rule, 'capture')
