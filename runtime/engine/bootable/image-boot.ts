@@ -7,7 +7,7 @@ import {
   parseTableSector,
   renderGuid,
 } from '#engine/disk/rules/partition-tables.ts'
-import { isStoredRaw } from '#engine/image/rules/format.ts'
+import { FORMATS } from '#engine/image/rules/format.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { type FatFiles, openFat, type ReadAt } from './fat-files.ts'
@@ -106,13 +106,18 @@ async function listPrograms(
 async function openReader(source: Source, format: ImageFormat): Promise<ReadAt | null> {
   const { readAt } = source
   if (readAt === null) return null
-  if (isStoredRaw(format)) return readAt
-  if (format === 'qcow2') {
-    return await (await import('#engine/image/qcow2-blocks.ts')).openQcow2Reader(source)
+  switch (FORMATS[format].entered) {
+    case 'anywhere':
+      return readAt
+    case 'by-tables':
+      return await (await import('#engine/image/qcow2-blocks.ts')).openQcow2Reader(source)
+    case 'at-frames': {
+      const { openFrameReader } = await import('#engine/image/zstd-decoder.ts')
+      return await openFrameReader({ ...source, readAt })
+    }
+    case 'at-its-start':
+      return null
   }
-  if (format !== 'img.zst') return null
-  const { openFrameReader } = await import('#engine/image/zstd-decoder.ts')
-  return await openFrameReader({ ...source, readAt })
 }
 
 const BLOCK_BYTES = 256 * 1024

@@ -147,7 +147,7 @@ test('what a registry answers instead is a sentence', async () => {
     [(_, response) => response.writeHead(405).end(), /answers HTTP 405/],
     [
       (request, response) => sendFile(BYTES, request, response, { ranges: false }),
-      /sends no parts/,
+      /no byte ranges/,
     ],
     [
       (request, response) => sendFile(makeBytes(9), request, response),

@@ -129,7 +129,10 @@ test('a frame of data that the index calls zeros is refused', async () => {
 
 test('so is any other digest, and an index that does not add up', async () => {
   for (const frame of [0, 1, 3]) {
-    assert.match(await refusalOf(changeDigest(FILE, frame)), `frame ${frame} does not hold`)
+    assert.match(
+      await refusalOf(changeDigest(FILE, frame)),
+      `frame ${frame} does not match the index`,
+    )
   }
   assert.match(await refusalOf(changeFlags(FILE, 1)), 'the entry of frame 1 in its index is wrong')
 })

@@ -174,7 +174,7 @@ test('a disk that is being written is asked about twice, and a failure says what
 })
 
 test('who flashes can have the machine booted at once', async () => {
-  await using lab = await openLab()
+  await using lab = await openLab({ reducedMotion: 'reduce' })
   const { page, card, one } = lab
   await lab.setOther('pdu-1/7')
   await page.goto(MACHINE)
