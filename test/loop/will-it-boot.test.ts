@@ -10,7 +10,6 @@ import { readFirmware } from '#engine/bootable/firmware.ts'
 import { readImageBoot } from '#engine/bootable/image-boot.ts'
 import { type BootVerdict, judgeBoot } from '#engine/bootable/rules/boot-facts.ts'
 import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
-import { findRevoked } from '#engine/bootable/rules/sbat.ts'
 import { parseEfiProgram } from '#engine/bootable/rules/efi-program.ts'
 import { createFlasher } from '#engine/flash/flasher.ts'
 import { decideNotes, WHOLE_DISK } from '#engine/flash/rules/flash-plan.ts'
@@ -80,7 +79,9 @@ async function firmwareOf(
     const bytes = Buffer.concat([Buffer.alloc(4), Buffer.from(content)])
     writeFileSync(join(efi, 'efivars', `${name}-${guid}`), bytes)
   }
-  return await readFirmware(arch, sys.path)
+  const facts = await readFirmware(arch, sys.path)
+  if (facts === null) throw new Error('UEFI was not seen')
+  return facts
 }
 
 const secure = (db: Buffer, more: Parameters<typeof firmwareOf>[0] = {}) =>
@@ -225,15 +226,38 @@ test('Secure Boot starts what one key has signed and none has revoked, and what 
   const level = 'sbat,1,2026010100\nshim,5\n'
   assert.match(await judge(secure(old, { SbatLevelRT: level })), 'is revoked (SBAT: shim)')
   assert.is(await judge(secure(old, { SbatLevelRT: 'sbat,1,1\nshim,4\n' })), 'boots')
-  assert.is(findRevoked({ grub: 3 }, { grub: 5 }), null, 'only a shim asks')
   const strange = listOf('unknown', digest)
   for (const keys of [strange, Buffer.concat([lab, strange])])
     assert.is(await judge(secure(keys)), 'unknown')
   assert.is(await judge(secure(old, { dbx: strange })), 'unknown')
 })
 
+test('variables that cannot be read, and a program that cannot be judged, are unknown', async () => {
+  const sys = mkdtempDisposableSync(at('sys-'))
+  const efi = join(sys.path, 'firmware/efi/efivars')
+  call('mkdir', '-p', ...Object.entries(NAMES).map(([name, guid]) => join(efi, `${name}-${guid}`)))
+  const firmware = await readFirmware('x64', sys.path)
+  assert.equal(firmware, {
+    kind: 'uefi',
+    processor: 'x64',
+    secure_boot: null,
+    allowed: null,
+    revoked: null,
+    sbat_level: null,
+  })
+  assert.is(judgeBoot(await look(makeImage({ program: SHIM })), firmware).answer, 'unknown')
+  writeFileSync(at('damaged.efi'), readFileSync(SHIM).subarray(0, 2000))
+  const damaged = await look(makeImage({ program: at('damaged.efi') }))
+  assert.equal(damaged?.unread, ['x64'])
+  assert.is(judgeBoot(damaged, await secure(listOf('x509', ca2011))).answer, 'unknown')
+})
+
 test('BIOS, UEFI and processors are told apart', async () => {
-  const bios = await readFirmware('x64', at('nothing'))
+  assert.is(await readFirmware('x64', at('nothing')), null)
+  call('mkdir', '-p', 'pc/firmware/memmap')
+  assert.is(await readFirmware('arm64', at('pc')), null)
+  const bios = await readFirmware('x64', at('pc'))
+  assert.is(bios?.kind, 'bios')
   const [uefi, arm] = [await firmwareOf({}), await firmwareOf({}, { arch: 'arm64' })]
   const answers = async (parts: ImageParts) => {
     const image = await look(makeImage(parts))
@@ -242,7 +266,7 @@ test('BIOS, UEFI and processors are told apart', async () => {
   assert.is(await answers({ program: SHIM }), 'refused boots refused')
   assert.is(await answers({ program: SHIM, hasCode: true }), 'boots boots refused')
   assert.is(await answers({ hasCode: true }), 'boots unknown unknown')
-  const none = { bios: true, programs: [], hasSystemPartition: false, isDisc: false }
+  const none = { bios: true, programs: [], unread: [], hasSystemPartition: false, isDisc: false }
   assert.is(judgeBoot(none, uefi).answer, 'refused')
   assert.is(judgeBoot({ ...none, bios: false, isDisc: true }, bios).answer, 'refused')
   assert.is(judgeBoot(null, uefi).answer, 'unknown')

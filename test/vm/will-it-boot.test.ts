@@ -56,7 +56,10 @@ const argsOf = (firmware: Firmware): readonly string[] => {
 async function factsOf(firmware: Firmware) {
   const sys = at(`sys-${firmware}`)
   const files = FIRMWARES[firmware]
-  if (files === null) return await readFirmware('x64', sys)
+  if (files === null) {
+    mkdirSync(join(sys, 'firmware/memmap'), { recursive: true })
+    return await readFirmware('x64', sys)
+  }
   const variables = join(sys, 'firmware/efi/efivars')
   mkdirSync(variables, { recursive: true })
   const store = readFileSync(`${OVMF}_${files.vars}`)

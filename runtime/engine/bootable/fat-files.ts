@@ -87,7 +87,6 @@ export async function openFat(readAt: ReadAt, at: number) {
       }
       return found
     },
-    list,
     /** As many bytes as the file claims. */
     read: ({ cluster, bytes }: FatFile) => readChain(cluster, bytes),
   }

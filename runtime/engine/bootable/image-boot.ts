@@ -12,7 +12,11 @@ import type { Source } from '#engine/image/sources/source.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { type FatFiles, openFat, type ReadAt } from './fat-files.ts'
 import { explainMisfit, type ImageBoot } from './rules/boot-facts.ts'
-import { type FirmwareFacts, PROCESSORS } from '#engine/inventory/rules/firmware-facts.ts'
+import {
+  type EfiProcessor,
+  type FirmwareFacts,
+  PROCESSORS,
+} from '#engine/inventory/rules/firmware-facts.ts'
 import { type EfiProgram, parseEfiProgram } from './rules/efi-program.ts'
 
 /** A sentence or more for whoever is at this machine; null: nothing speaks against it. */
@@ -51,16 +55,20 @@ export async function readImageBoot(
   const head = Buffer.alloc(HEAD_BYTES)
   const bytes = head.subarray(0, await at(head, 0))
   const places = listPlaces(bytes)
-  const programs: EfiProgram[] = []
-  const budget = { left: MAX_PROGRAMS_BYTES }
+  const found = {
+    programs: [] as EfiProgram[],
+    unread: [] as EfiProcessor[],
+    left: MAX_PROGRAMS_BYTES,
+  }
   // Without a table, all of it may be one FAT.
   for (const place of [0, ...places]) {
     const files = await openFat(at, place)
-    if (files !== null) programs.push(...(await listPrograms(files, budget)))
+    if (files !== null) await findPrograms(files, found)
   }
   return {
     bios: hasBootCode(bytes),
-    programs,
+    programs: found.programs,
+    unread: found.unread,
     hasSystemPartition: places.length > 0,
     isDisc: bytes.toString('latin1', DISC_AT, DISC_AT + DISC_MARK.length) === DISC_MARK,
   }
@@ -87,20 +95,23 @@ function listPlaces(head: Buffer): readonly number[] {
     .map(({ offset }) => offset)
 }
 
-async function listPrograms(
-  files: FatFiles,
-  budget: { left: number },
-): Promise<readonly EfiProgram[]> {
-  const programs: EfiProgram[] = []
+interface FoundPrograms {
+  readonly programs: EfiProgram[]
+  readonly unread: EfiProcessor[]
+  /** Bytes that may still be read. */
+  left: number
+}
+
+async function findPrograms(files: FatFiles, found: FoundPrograms): Promise<void> {
   for (const processor of PROCESSORS) {
     const file = await files.find([...FOLDER, `BOOT${processor}.EFI`])
-    const most = Math.min(MAX_PROGRAM_BYTES, budget.left)
-    if (file === null || file.isFolder || file.bytes > most) continue
-    budget.left -= file.bytes
-    const program = parseEfiProgram(await files.read(file))
-    if (program?.processor === processor) programs.push(program)
+    if (file === null || file.isFolder) continue
+    const isRead = file.bytes <= Math.min(MAX_PROGRAM_BYTES, found.left)
+    if (isRead) found.left -= file.bytes
+    const program = isRead ? parseEfiProgram(await files.read(file)) : null
+    if (program === null) found.unread.push(processor)
+    else if (program.processor === processor) found.programs.push(program)
   }
-  return programs
 }
 
 async function openReader(source: Source, format: ImageFormat): Promise<ReadAt | null> {

@@ -57,7 +57,7 @@ export interface FlasherOptions extends SourcesOptions {
    */
   readonly diskStallMs?: number
   /** Absent: this machine's. */
-  readonly readFirmware?: () => Promise<FirmwareFacts>
+  readonly readFirmware?: () => Promise<FirmwareFacts | null>
 }
 
 const readOwn = async () =>
@@ -228,7 +228,8 @@ async function describeBoot(
   const isPortable = PORTABLE.includes(device?.tran ?? '')
   if (source.path === null || format === null || isPortable) return []
   const { describeMisfit } = await import('#engine/bootable/image-boot.ts')
-  const note = await describeMisfit(source, format, await readFirmware())
+  const firmware = await readFirmware()
+  const note = firmware === null ? null : await describeMisfit(source, format, firmware)
   return note === null ? [] : [note]
 }
 

@@ -247,9 +247,7 @@ export interface RemoteDependencies {
   readonly loops?: boolean
   readonly placeNames?: string
   /** Never rejects; absent: this machine's. */
-  readonly readFirmware?: () => Promise<FirmwareFacts>
-  /** UEFI's variable `SecureBoot`; absent: the kernel's file. */
-  readonly secureBoot?: string
+  readonly readFirmware?: () => Promise<FirmwareFacts | null>
   readonly times?: Partial<RemoteTimes>
 }
 

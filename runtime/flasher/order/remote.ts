@@ -44,7 +44,7 @@ import {
 import type { Environment } from '#kit/host/shell.ts'
 import { readAuthorities } from '#kit/net/http-client.ts'
 import { readFirmware } from '#engine/bootable/firmware.ts'
-import { readSecureBoot } from '#fleet/boot/pxe-helper.ts'
+import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 
 /**
  * Never throws: any failure opens a wizard with the reason, as an unattended machine must neither
@@ -444,20 +444,25 @@ function createRemoteMachine({
   let found: readonly SurveyedDisk[] = []
   let disks: readonly InventoryDisk[] = []
   let isListed = false
-  let secureBoot: boolean | null = null
+  let firmware: FirmwareFacts | null = null
   let sending: Promise<void> | null = null
 
   const inventory = () => ({
     disks,
-    ...(secureBoot === null ? {} : { secure_boot: secureBoot }),
+    ...(firmware === null || firmware.secure_boot === null
+      ? {}
+      : { secure_boot: firmware.secure_boot }),
   })
 
   async function sendTree() {
     const [lshw, bmc_address] = await Promise.all([tree, bmcAddress])
-    const firmware = await (given.readFirmware?.() ?? readFirmware(process.arch))
     if (disks.length === 0) return
     const known = { ...inventory(), ...(lshw === null ? {} : { lshw }) }
-    const reported = { ...known, firmware, ...(bmc_address === null ? {} : { bmc_address }) }
+    const reported = {
+      ...known,
+      ...(firmware === null ? {} : { firmware }),
+      ...(bmc_address === null ? {} : { bmc_address }),
+    }
     // Many machines boot at once, and each sends much: the server has some come again.
     const retry = { ms: left() }
     const sent = await client.sendInventory(reported, retry)
@@ -476,7 +481,7 @@ function createRemoteMachine({
       const names = await readPathNames(given.placeNames)
       found = await given.disks.survey({ loops: given.loops ?? false })
       disks = listInventory(found, names)
-      secureBoot = await readSecureBoot(given.secureBoot)
+      firmware = await (given.readFirmware?.() ?? readFirmware(process.arch))
       return disks
     },
     /** The disk as it was last read. */

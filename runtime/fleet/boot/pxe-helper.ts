@@ -1,5 +1,4 @@
 /** Has the privileged helper activate the DHCP proxy: the only thing that this server may do as root. */
-import { readFile } from 'node:fs/promises'
 import { networkInterfaces } from 'node:os'
 import { isThere } from '#kit/config/state-dirs.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
@@ -87,17 +86,6 @@ const wordsOf = (said: string) =>
     .trim()
     .replaceAll(/\s*\n\s*/g, ' ')
     .slice(0, MAX_WORDS) || 'the helper ended without a message'
-
-const VARIABLE = '/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c'
-/** Linux puts four bytes of attributes before the value. */
-const VALUE_AT = 4
-
-/** Null: a BIOS, or unreadable. */
-export async function readSecureBoot(path = VARIABLE): Promise<boolean | null> {
-  const content = await readFile(path).catch(() => null)
-  const value = content?.[VALUE_AT]
-  return value === undefined ? null : value === 1
-}
 
 /** IPv4 first; without bridges of containers on this host. */
 export function listLanAddresses(): readonly InterfaceAddress[] {

@@ -1,5 +1,5 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
-import { createImageBoots } from '#engine/bootable/image-boots.ts'
+import { createMisfitFinder } from '#engine/bootable/misfit-finder.ts'
 import { proposeSource, listReleaseBases } from '#fleet/boot/rules/release.ts'
 import { listLiveFolders, readRepository } from '#kit/host/package-manifest.ts'
 import { UPLOAD_KEY } from '#engine/capture/rules/order.ts'
@@ -150,7 +150,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         notify,
         previews: createFilePreviews<ChangedLine>(),
         images: () => catalog.snapshot().entries,
-        imageBoots: createImageBoots({ env: given.environment.env, cacheUrl: rules.cacheUrl }),
+        misfits: createMisfitFinder({ env: given.environment.env, cacheUrl: rules.cacheUrl }),
         gather: (on) => gatherSurroundings(rules, on),
         cacheUrl: rules.cacheUrl,
         countWaiting: createWaitingCaptures({ ...findCache(given), env: given.environment.env }),

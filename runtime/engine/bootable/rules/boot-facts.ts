@@ -1,17 +1,19 @@
 /** What an image starts from, what a machine's firmware starts, and whether the one fits the other. */
-import type { EfiProgram } from './efi-program.ts'
+import type { EfiProgram, SbatEntries } from './efi-program.ts'
 import {
   DIGEST_DIGITS,
+  type EfiProcessor,
   type FirmwareFacts,
   type KeyList,
 } from '#engine/inventory/rules/firmware-facts.ts'
-import { findRevoked, type SbatEntries } from './sbat.ts'
 
 export interface ImageBoot {
   /** Code for BIOS in the first sector. */
   readonly bios: boolean
   /** Programs that firmware starts from a disk that it does not know, one for each processor. */
   readonly programs: readonly EfiProgram[]
+  /** Processors whose program is there, and is too large or too damaged to be judged. */
+  readonly unread: readonly EfiProcessor[]
   /** There is an EFI system partition, whatever is in it. */
   readonly hasSystemPartition: boolean
   /** It starts from optical discs (El Torito). */
@@ -41,13 +43,14 @@ export function judgeBoot(image: ImageBoot | null, firmware: FirmwareFacts | nul
  */
 export function explainMisfit(image: ImageBoot | null, firmware: FirmwareFacts | null) {
   const verdict = judgeBoot(image, firmware)
-  const isLoaded = image !== null && (image.bios || image.programs.length > 0)
+  const isLoaded =
+    image !== null && (image.bios || image.programs.length > 0 || image.unread.length > 0)
   return verdict.answer === 'refused' && isLoaded ? `${verdict.why} ${verdict.wayOut}` : null
 }
 
-function judgeBios({ bios, programs, isDisc }: ImageBoot): BootVerdict {
+function judgeBios({ bios, programs, unread, isDisc }: ImageBoot): BootVerdict {
   if (bios) return BOOTS
-  if (programs.length > 0)
+  if (programs.length > 0 || unread.length > 0)
     return refused(
       'The image starts by UEFI only, and this machine starts by BIOS.',
       'Turn UEFI on in the firmware, or use another image.',
@@ -59,17 +62,19 @@ const DISC = 'The image starts from optical discs only.'
 const OTHER_IMAGE = 'Use another image.'
 
 function judgeUefi(image: ImageBoot, firmware: FirmwareFacts): BootVerdict {
-  const { programs, bios, hasSystemPartition, isDisc } = image
+  const { programs, unread, bios, hasSystemPartition, isDisc } = image
   const { processor } = firmware
   const program = programs.find((each) => each.processor === processor)
   if (program !== undefined)
     return firmware.secure_boot === false ? BOOTS : judgeSecure(program, firmware)
   if (processor === null)
     return unknown('The processor that the firmware starts programs for is not known.')
-  const [other] = programs
+  if (unread.includes(processor))
+    return unknown("The image's boot loader is too large or damaged, so it cannot be judged.")
+  const [other] = [...programs.map((each) => each.processor), ...unread]
   if (other !== undefined)
     return refused(
-      `The image starts on ${other.processor ?? 'other'} processors, and this machine has ${processor}.`,
+      `The image starts on ${other ?? 'other'} processors, and this machine has ${processor}.`,
       OTHER_IMAGE,
     )
   if (hasSystemPartition)
@@ -108,6 +113,14 @@ function explainRevoked(
   if (component === null) return null
   return `this version of the image's boot loader is revoked (SBAT: ${component})`
 }
+
+/** Null: none is revoked; or it is no shim, and no other program asks. */
+const findRevoked = (program: SbatEntries, level: SbatEntries): string | null =>
+  program['shim'] === undefined
+    ? null
+    : (Object.entries(program).find(
+        ([component, generation]) => generation < (level[component] ?? 0),
+      )?.[0] ?? null)
 
 function judgeAllowed({ digest, signatures }: EfiProgram, allowed: KeyList): BootVerdict {
   if (hasDigest(allowed, digest)) return BOOTS

@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import type { EfiProcessor } from '#engine/inventory/rules/firmware-facts.ts'
 import { readChain, type SigningChain } from './authenticode.ts'
-import { parseSbat, type SbatEntries } from './sbat.ts'
 
 const MACHINES: ReadonlyMap<number, EfiProcessor> = new Map([
   [0x8664, 'x64'],
@@ -162,4 +161,20 @@ function listSignatures(table: Buffer, digest: string) {
     at += Math.ceil(bytes / 8) * 8
   }
   return found
+}
+
+/** Component to generation (github.com/rhboot/shim, SBAT.md). */
+export type SbatEntries = Readonly<Record<string, number>>
+
+const MAX_SBAT_ENTRIES = 100
+
+/** Of a program's section, or of the firmware's `SbatLevelRT`: `component,generation` and more, a line each. */
+export function parseSbat(bytes: Buffer): SbatEntries {
+  const lines = bytes.toString('latin1').split('\0', 1)[0]?.split('\n', MAX_SBAT_ENTRIES) ?? []
+  return Object.fromEntries(
+    lines.flatMap((line) => {
+      const [, component, generation] = /^([\w.-]{1,64}),(\d{1,9})(?:,|\s*$)/.exec(line) ?? []
+      return component === undefined ? [] : [[component, Number(generation)] as const]
+    }),
+  )
 }

@@ -20,7 +20,7 @@ const TYPES = {
 } as const
 
 export function parseKeyList(bytes: Buffer): KeyList {
-  const certificates: KeyList['certificates'] = []
+  const certificates: KeyList['certificates'][number][] = []
   let digests = ''
   let others = 0
   for (const { type, data } of listEntries(bytes)) {

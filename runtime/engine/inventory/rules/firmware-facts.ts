@@ -1,5 +1,4 @@
 /** What a machine's firmware starts, as its live system reports it and the server keeps it. */
-import { z } from 'zod'
 
 /** As in the names of the programs that firmware starts. */
 export const PROCESSORS = ['x64', 'ia32', 'aa64', 'arm', 'riscv64'] as const
@@ -9,41 +8,32 @@ export type EfiProcessor = (typeof PROCESSORS)[number]
 export const DIGEST_DIGITS = 8
 export const MAX_DIGESTS = 4096
 export const MAX_CERTIFICATES = 32
-const MAX_SBAT = 100
 
-const CertificateSchema = z.object({
+interface KnownCertificate {
   /** SHA-256 of its DER. */
-  fingerprint: z.string().regex(/^[0-9a-f]{64}$/),
-  name: z.string().max(100),
+  readonly fingerprint: string
+  readonly name: string
   /** As in `issuer` of a chain. */
-  subject: z.string().max(300),
-})
+  readonly subject: string
+}
 
-const KeyListSchema = z.object({
-  certificates: z.array(CertificateSchema).max(MAX_CERTIFICATES),
+export interface KeyList {
+  readonly certificates: readonly KnownCertificate[]
   /** The first digits of SHA-256, one after the other: of programs, and of certificates' contents. */
-  digests: z
-    .string()
-    .max(DIGEST_DIGITS * MAX_DIGESTS)
-    .regex(/^(?:[0-9a-f]{8})*$/),
+  readonly digests: string
   /** Entries of other kinds, or beyond the limits. */
-  others: z.int().min(0),
-})
-export type KeyList = Readonly<z.output<typeof KeyListSchema>>
+  readonly others: number
+}
 
-export const FirmwareSchema = z.object({
-  kind: z.enum(['bios', 'uefi']),
+export interface FirmwareFacts {
+  readonly kind: 'bios' | 'uefi'
   /** Of the programs that the firmware starts; null: unknown. */
-  processor: z.enum(PROCESSORS).nullable(),
+  readonly processor: EfiProcessor | null
   /** Null: unknown. */
-  secure_boot: z.boolean().nullable(),
+  readonly secure_boot: boolean | null
   /** Null: they cannot be read. */
-  allowed: KeyListSchema.nullable(),
-  revoked: KeyListSchema.nullable(),
+  readonly allowed: KeyList | null
+  readonly revoked: KeyList | null
   /** What a shim refuses: component to generation; null: none was set yet. */
-  sbat_level: z
-    .record(z.string().max(64), z.int().min(0))
-    .refine((level) => Object.keys(level).length <= MAX_SBAT)
-    .nullable(),
-})
-export type FirmwareFacts = Readonly<z.output<typeof FirmwareSchema>>
+  readonly sbat_level: Readonly<Record<string, number>> | null
+}

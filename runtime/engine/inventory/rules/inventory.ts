@@ -1,6 +1,12 @@
 /** The body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"), and what it says of the hardware. */
 import { z } from 'zod'
-import { FirmwareSchema } from '#engine/inventory/rules/firmware-facts.ts'
+import {
+  DIGEST_DIGITS,
+  type FirmwareFacts,
+  MAX_CERTIFICATES,
+  MAX_DIGESTS,
+  PROCESSORS,
+} from './firmware-facts.ts'
 import { type FieldError, parseFields } from '#kit/foundation/field-error.ts'
 import { outlineJson, parseJson } from '#kit/foundation/json-reader.ts'
 import { plainWords, printable } from '#kit/foundation/printable.ts'
@@ -57,6 +63,37 @@ export const InventoryDiskSchema = z.object({
 })
 
 const HardwareSchema = z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())])
+
+const KeyListSchema = z.object({
+  certificates: z
+    .array(
+      z.object({
+        fingerprint: z.string().regex(/^[0-9a-f]{64}$/),
+        name: z.string().max(100),
+        subject: z.string().max(300),
+      }),
+    )
+    .max(MAX_CERTIFICATES),
+  digests: z
+    .string()
+    .max(DIGEST_DIGITS * MAX_DIGESTS)
+    .regex(/^(?:[0-9a-f]{8})*$/),
+  others: z.int().min(0),
+})
+
+const MAX_SBAT = 100
+
+export const FirmwareSchema: z.ZodType<FirmwareFacts> = z.object({
+  kind: z.enum(['bios', 'uefi']),
+  processor: z.enum(PROCESSORS).nullable(),
+  secure_boot: z.boolean().nullable(),
+  allowed: KeyListSchema.nullable(),
+  revoked: KeyListSchema.nullable(),
+  sbat_level: z
+    .record(z.string().max(64), z.int().min(0))
+    .refine((level) => Object.keys(level).length <= MAX_SBAT)
+    .nullable(),
+})
 
 export const InventorySchema = z.strictObject({
   disks: z.array(InventoryDiskSchema),

@@ -316,7 +316,7 @@ async function askAboutMany(
 /** Of those that are armed, by the reason. */
 async function listMisfits({ services }: CurrentContext, verdicts: readonly BulkPreview[]) {
   const armed = verdicts.flatMap(({ arms, after }) => (arms && after !== null ? [after] : []))
-  const explain = await services.imageBoots.look(armed.map(({ image }) => image))
+  const explain = await services.misfits.find(armed.map(({ image }) => image))
   return Map.groupBy(armed, ({ image, machine }) => explain(image, machine))
 }
 

@@ -178,7 +178,7 @@ export async function findMisfit(
   { services }: CurrentContext,
   { image, machine }: MachineView,
 ): Promise<Content> {
-  const why = (await services.imageBoots.look([image]))(image, machine)
+  const why = (await services.misfits.find([image]))(image, machine)
   return why === null
     ? null
     : banner(

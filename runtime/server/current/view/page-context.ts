@@ -1,5 +1,5 @@
 /** Current line: what its pages use beside the site, and how a request sees a machine. */
-import type { ImageBoots } from '#engine/bootable/image-boots.ts'
+import type { MisfitFinder } from '#engine/bootable/misfit-finder.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import type { Presence } from '#fleet/cluster/presence.ts'
 import type { Backups } from '#fleet/backup/backups.ts'
@@ -48,7 +48,7 @@ export interface CurrentServices extends PageServices {
   /** At this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
   cacheUrl(): string | null
-  readonly imageBoots: ImageBoots
+  readonly misfits: MisfitFinder
   /** Null: flashes are not limited. */
   queue(): Queue | null
   /** Null: this server stands alone. */

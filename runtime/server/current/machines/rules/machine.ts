@@ -1,5 +1,5 @@
 /** Current line: the machine record ("Machine"): a table of its fields, and the cycle, which separates intent from state. */
-import { FirmwareSchema } from '#engine/inventory/rules/firmware-facts.ts'
+import { FirmwareSchema } from '#engine/inventory/rules/inventory.ts'
 import { CaptureOrderSchema } from '#engine/capture/rules/order.ts'
 import { TemplateNameSchema } from '#engine/first-boot/rules/template.ts'
 import { InventoryDiskSchema, MAX_SERIAL_CHARACTERS } from '#engine/inventory/rules/inventory.ts'

@@ -10,9 +10,9 @@ import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import { readImageBoot } from './image-boot.ts'
 import { explainMisfit, type ImageBoot } from './rules/boot-facts.ts'
 
-export type ImageBoots = ReturnType<typeof createImageBoots>
+export type MisfitFinder = ReturnType<typeof createMisfitFinder>
 
-interface ImageBootsDependencies {
+interface MisfitDependencies {
   readonly env: Environment
   /** Null: there is no cache. */
   cacheUrl(): string | null
@@ -26,7 +26,7 @@ const MAX_ASKED = 20
 /** The oldest goes first. */
 const MAX_KNOWN = 1000
 
-export function createImageBoots({ env, cacheUrl }: ImageBootsDependencies) {
+export function createMisfitFinder({ env, cacheUrl }: MisfitDependencies) {
   const sources = createSources({ env })
   const known = new Map<string, Promise<ImageBoot | null>>()
   // Each may hold a program of MAX_PROGRAM_BYTES.
@@ -60,7 +60,7 @@ export function createImageBoots({ env, cacheUrl }: ImageBootsDependencies) {
 
   return {
     /** Looks at the images of a question; the answer says why a machine would not start, and the way out. */
-    async look(images: readonly (CatalogEntry | null)[]) {
+    async find(images: readonly (CatalogEntry | null)[]) {
       const asked = [...new Set(images)].filter((image) => image !== null).slice(0, MAX_ASKED)
       const late = sleep(WAIT_MS, null, { ref: false })
       const found = new Map<CatalogEntry | null, ImageBoot | null>(

@@ -1,37 +1,13 @@
-/** Whether this machine was started with Secure Boot, as UEFI says. */
-import {
-  mkdtemp,
-  mkdtempDisposable,
-  readdir,
-  readFile,
-  rm,
-  stat,
-  utimes,
-  writeFile,
-} from 'node:fs/promises'
+/** What was built beside the package goes into the boot directory. */
+import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { copyBuiltSets } from '#fleet/boot/boot-sets.ts'
-import { readSecureBoot } from '#fleet/boot/pxe-helper.ts'
 import { makeBootFolder, partName } from '#test/support/server/boot-folder.ts'
 
-const test = suite('Secure Boot of this machine')
-
-test('on, off, and nobody knows', async () => {
-  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-efivars-'))
-  const path = join(folder.path, 'SecureBoot')
-  assert.is(await readSecureBoot(path), null)
-  for (const [bytes, expected] of [
-    [[6, 0, 0, 0, 1], true],
-    [[6, 0, 0, 0, 0], false],
-    [[6, 0, 0, 0], null],
-  ] as const) {
-    await writeFile(path, Buffer.from(bytes))
-    assert.is(await readSecureBoot(path), expected)
-  }
-})
+const test = suite('built sets')
 
 /** The boot directory need not exist. */
 async function makeTarget() {
