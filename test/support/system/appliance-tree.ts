@@ -40,7 +40,8 @@ for user in flasher admin; do id "$user" >/dev/null 2>&1 || useradd --system --u
 mkdir -p /etc/flasher /var/lib/flasher-server
 : >/etc/flasher/flasher.env
 install -d -m 700 -o flasher -g flasher /var/lib/flasher
-exec "$@"
+# As a console of the appliance has it.
+exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=linux LANG=C.UTF-8 "$@"
 `
 
 /** A command, with its words, as it runs on the appliance. `folder`: empty, and still there afterwards. */
