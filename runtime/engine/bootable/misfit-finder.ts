@@ -8,7 +8,7 @@ import { createQueue } from '#kit/host/queue.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import { readImageBoot } from './image-boot.ts'
-import { explainMisfit, type ImageBoot } from './rules/boot-facts.ts'
+import { explainMisfit, type ImageBoot, judgeBoot } from './rules/boot-facts.ts'
 
 export type MisfitFinder = ReturnType<typeof createMisfitFinder>
 
@@ -20,7 +20,11 @@ interface MisfitDependencies {
 
 /** A question does not wait longer; the next one has the answer. */
 const WAIT_MS = 1500
+/** Who may refuse waits longer. */
+const REFUSAL_WAIT_MS = 10_000
 const READ_MS = 30_000
+/** So long, an image that could not be read is not read again. */
+const FAILED_MS = 60_000
 /** Images of one question; others are not looked at. */
 const MAX_ASKED = 20
 /** The oldest goes first. */
@@ -48,8 +52,7 @@ export function createMisfitFinder({ env, cacheUrl }: MisfitDependencies) {
     const found = known.get(sha256)
     if (found !== undefined) return found
     const reading = inTurn(() => fetch(image)).catch(() => {
-      // Only a question: the next one tries again.
-      known.delete(sha256)
+      setTimeout(() => known.delete(sha256), FAILED_MS).unref()
       return null
     })
     const [oldest] = known.keys()
@@ -58,21 +61,60 @@ export function createMisfitFinder({ env, cacheUrl }: MisfitDependencies) {
     return reading
   }
 
+  /** Null: nobody can tell so soon. */
+  async function readSoon(image: CatalogEntry, waitMs: number): Promise<ImageBoot | null> {
+    const late = new AbortController()
+    const waiting = sleep(waitMs, null, { ref: false, signal: late.signal }).catch(() => null)
+    try {
+      return await Promise.race([read(image), waiting])
+    } finally {
+      late.abort()
+    }
+  }
+
   return {
     /** Looks at the images of a question; the answer says why a machine would not start, and the way out. */
     async find(images: readonly (CatalogEntry | null)[]) {
       const asked = [...new Set(images)].filter((image) => image !== null).slice(0, MAX_ASKED)
-      const late = sleep(WAIT_MS, null, { ref: false })
       const found = new Map<CatalogEntry | null, ImageBoot | null>(
         await Promise.all(
-          asked.map(async (image) => [image, await Promise.race([read(image), late])] as const),
+          asked.map(async (image) => [image, await readSoon(image, WAIT_MS)] as const),
         ),
       )
+      const explain = createExplainer()
       /** Null: it would, or nobody can tell so soon. */
       return (
         image: CatalogEntry | null,
         { firmware }: { readonly firmware: FirmwareFacts | null },
-      ) => (firmware === null ? null : explainMisfit(found.get(image) ?? null, firmware))
+      ) => (firmware === null ? null : explain(found.get(image) ?? null, firmware))
     },
+
+    /** Why this machine certainly does not start from the image, and the way out; null: it may. */
+    async refuse(
+      image: CatalogEntry | null,
+      { firmware }: { readonly firmware: FirmwareFacts | null },
+    ): Promise<string | null> {
+      if (image === null || firmware === null) return null
+      const verdict = judgeBoot(await readSoon(image, REFUSAL_WAIT_MS), firmware)
+      return verdict.answer === 'refused' ? `${REFUSED} ${verdict.why} ${verdict.wayOut}` : null
+    },
+  }
+}
+
+const REFUSED =
+  'Not armed: this machine would not start from this image, and this server requires that ([images] require_bootable).'
+
+/** Thousands of machines have few kinds of firmware, and each list of revoked programs is long. */
+function createExplainer() {
+  const known = new Map<ImageBoot | null, Map<string, string | null>>()
+  return (image: ImageBoot | null, firmware: FirmwareFacts): string | null => {
+    const answers = known.get(image) ?? new Map<string, string | null>()
+    known.set(image, answers)
+    const content = JSON.stringify(firmware)
+    const answer = answers.get(content)
+    if (answer !== undefined) return answer
+    const why = explainMisfit(image, firmware)
+    answers.set(content, why)
+    return why
   }
 }

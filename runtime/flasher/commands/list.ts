@@ -1,6 +1,8 @@
 /** `flasher list disks`, `flasher list images` and `flasher inspect image`. */
 import { DEFAULT_IMAGE_ROOT, type ImageFormat } from '#appliance/disk-images.ts'
 import { Fault } from '#kit/foundation/fault.ts'
+import { readFirmware } from '#engine/bootable/firmware.ts'
+import { listFirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import { createImages } from '#engine/image/images.ts'
 import { resolveImageRoot } from '#engine/image/image-folder.ts'
 import { createDisks } from '#engine/disk/disks.ts'
@@ -28,18 +30,26 @@ export async function listDisks({
   given,
   environment,
   json,
+  log,
   document,
 }: CommandSession): Promise<number> {
   const { list } = createDisks({ shell: createShell({ env: environment.env }) })
-  const disks = await untilAborted(environment.signal, list())
+  const [disks, firmware] = await Promise.all([
+    untilAborted(environment.signal, list()),
+    readFirmware(process.arch),
+  ])
   if (json) {
-    document({ disks })
+    document({ disks, firmware })
     return SUCCESS
   }
   const { stdout, env } = environment
   const isExact = given.switches.has('bytes')
   const rows = disks.map((disk) => renderDiskCells(disk, isExact))
   stdout.write(renderTable(rows, DISK_COLUMNS, tableRoomOf(stdout, env)))
+  if (firmware !== null) {
+    const facts = listFirmwareFacts(firmware).map(([title, text]) => `${title}: ${text}`)
+    log.note(`this machine's firmware. ${facts.join('; ')}`)
+  }
   return SUCCESS
 }
 

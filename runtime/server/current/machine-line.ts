@@ -15,6 +15,7 @@ import {
 import { nameOrder, renderUploadToken } from '#engine/capture/rules/order.ts'
 import { fieldError } from '#kit/foundation/field-error.ts'
 import { epochOf } from '#kit/foundation/instants.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { isPresigned } from '#kit/net/rules/image-location.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
@@ -24,7 +25,13 @@ import type { Contact, ScriptTransition, Signal, Transition } from '#server/rout
 import { ACTIONS, type MachineAction } from './machines/rules/action.ts'
 import { decideBoot, decideSlot } from './machines/rules/boot.ts'
 import * as contacts from './machines/rules/contact.ts'
-import { undoEdit, beginsOrder, limitOrder, pauseOrder } from './machines/rules/disarming.ts'
+import {
+  undoEdit,
+  beginsOrder,
+  hasFlashOrder,
+  limitOrder,
+  pauseOrder,
+} from './machines/rules/disarming.ts'
 import { applyRequest, resolveAction, type FindChannel } from './channels/rules/channel-order.ts'
 import {
   hasUnfinishedFlash,
@@ -80,6 +87,8 @@ export interface LineDependencies
   isPast?(at: string): boolean
   /** For images from a registry or a bucket; null or absent: nowhere. */
   findOrigin?(image: CatalogEntry): string | null
+  /** Why a machine is not armed with this image; absent: any image will do. */
+  refuseImage?(image: CatalogEntry | null, machine: Machine): MaybePromise<string | null>
   /** Besides the one at `base`; absent: none. */
   otherServers?(base: string): readonly string[]
 }
@@ -183,6 +192,10 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const which = whoseEnd(machine, decideOwner(machine, { token, order }))
       return { origin: originOf(machine, findImage), stamps: stampsOf(machine), ...which }
     },
+    refuseArming: (before, after) =>
+      beginsOrder(before, after) && hasFlashOrder(after)
+        ? (site.refuseImage?.(findImage(after.bty_image_ref ?? ''), after) ?? null)
+        : null,
     nameOrder: ({ cycle }) => cycle.started_at,
     ...OF_RECORDS,
     actions: Object.fromEntries(

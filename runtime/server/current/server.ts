@@ -126,7 +126,10 @@ export async function createMachineServer(given: MachineServerDependencies) {
     const { bootFiles } = netboot
     const gate = openGate(given)
     const findOrigin = options.findOrigin ?? services.origins.find
-    const near = { ...gate, otherServers, findOrigin, sets: bootFiles.active }
+    const misfits = createMisfitFinder({ env: given.environment.env, cacheUrl: cacheOf(given) })
+    const refuseImage: LineDependencies['refuseImage'] = (image, machine) =>
+      settings().images.require_bootable ? misfits.refuse(image, machine) : null
+    const near = { ...gate, otherServers, findOrigin, refuseImage, sets: bootFiles.active }
     const rules = createRules(given, secret, catalog, near)
     const openKeeper = (machines: SeenMachines) =>
       createBatchKeeper({ ...state, machines, findImage: rules.findImage, now })
@@ -150,7 +153,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         notify,
         previews: createFilePreviews<ChangedLine>(),
         images: () => catalog.snapshot().entries,
-        misfits: createMisfitFinder({ env: given.environment.env, cacheUrl: rules.cacheUrl }),
+        misfits,
         gather: (on) => gatherSurroundings(rules, on),
         cacheUrl: rules.cacheUrl,
         countWaiting: createWaitingCaptures({ ...findCache(given), env: given.environment.env }),
@@ -303,9 +306,9 @@ function createRules(
   given: MachineServerDependencies,
   secret: Secret,
   catalog: FollowedCatalog,
-  near: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers' | 'findOrigin'>,
+  near: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers' | 'findOrigin' | 'refuseImage'>,
 ): LineDependencies {
-  const { config, state, cacheBeside } = given
+  const { config, state } = given
   return {
     findImage: createFinder(catalog),
     findChannel: (name) => state.channels.find(name)?.bty_image_ref ?? null,
@@ -327,9 +330,12 @@ function createRules(
     hasRun: (mac) => state.runs.findRunning(mac) !== null,
     bootKey: deriveSecret(secret, 'boot tokens'),
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
-    cacheUrl: config.derive(({ withcache }) => withcache.url || cacheBeside),
+    cacheUrl: cacheOf(given),
   }
 }
+
+const cacheOf = ({ config, cacheBeside }: MachineServerDependencies) =>
+  config.derive(({ withcache }) => withcache.url || cacheBeside)
 
 type OpenedServices = Awaited<ReturnType<typeof openServices>>
 
@@ -366,7 +372,7 @@ async function openServices(
 
 const openCatalog = (given: MachineServerDependencies, now: () => Date) =>
   createCatalog({
-    url: given.config.derive(({ withcache }) => withcache.url || given.cacheBeside),
+    url: cacheOf(given),
     kept: createKeptCatalogs(decideFolders(given.config).catalog),
     now,
     log: given.log,

@@ -1,6 +1,7 @@
 /** Every change of machines: stored, recorded and announced, regardless of who requested it. */
 import { after, type MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { renderError } from '#kit/foundation/fault.ts'
+import { fieldError } from '#kit/foundation/field-error.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
@@ -81,13 +82,17 @@ async function act<M extends MachineBase>(
   const made = await updateByHand(parts, mac, by, request, (machine) => {
     if (machine === null) return null
     const decided = rule.apply(machine, parameters, signed(site, by), batch, bounds.canSee)
-    reason = decided.ok
+    const refusal = decided.ok
       ? (bounds.refuse(machine, decided.value.machine) ??
         findConflict?.(decided.value.machine) ??
+        site.line.refuseArming?.(machine, decided.value.machine) ??
         null)
       : decided.refusal
-    const isDone = decided.ok && reason === null && !isDryRun
-    return isDone ? decided.value : { machine, events: [] }
+    return after(refusal, (found) => {
+      reason = found
+      const isDone = decided.ok && reason === null && !isDryRun
+      return isDone ? decided.value : { machine, events: [] }
+    })
   })
   if (made === null) return { result: 'missing' }
   return reason === null ? { result: 'done', machine: made.machine } : { result: 'refused', reason }
@@ -100,22 +105,38 @@ async function upsert<M extends MachineBase>(
   by: By,
   isExpected: (before: M | null) => boolean = () => true,
 ): Promise<Result<M, UpsertRefusal>> {
-  const { site, bounds } = parts
-  let answer: Result<M, UpsertRefusal> = refuse({ why: 'stale' })
+  const { site } = parts
+  let answer: Result<M, UpsertRefusal> = STALE
   await updateByHand(parts, mac, by, {}, (before) => {
-    answer = refuse({ why: before === null && !bounds.adds ? 'missing' : 'stale' })
-    if ((before === null && !bounds.adds) || !isExpected(before)) return null
-    const parsed = site.line.parseUpsert(body, before, { mac, by: signed(site, by) })
-    answer = parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
-    if (!parsed.ok) return null
-    const reason = bounds.refuse(before, parsed.value)
-    if (reason !== null) answer = refuse({ why: 'forbidden', reason })
-    return reason === null
-      ? { machine: parsed.value, events: [describeUpsert(site.line, before, parsed.value)] }
-      : null
+    answer = judgeUpsert(parts, before, body, { mac, by, isExpected })
+    if (!answer.ok) return null
+    const { value: machine } = answer
+    return after(site.line.refuseArming?.(before, machine) ?? null, (reason) => {
+      if (reason === null) return { machine, events: [describeUpsert(site.line, before, machine)] }
+      answer = refuse({ why: 'fields', fields: [fieldError(IMAGE, reason)] })
+      return null
+    })
   })
   return answer
 }
+
+const STALE = refuse({ why: 'stale' } as const)
+
+function judgeUpsert<M extends MachineBase>(
+  { site, bounds }: FleetParts<M>,
+  before: M | null,
+  body: unknown,
+  { mac, by, isExpected }: { mac: Mac; by: By; isExpected(before: M | null): boolean },
+): Result<M, UpsertRefusal> {
+  if (before === null && !bounds.adds) return refuse({ why: 'missing' })
+  if (!isExpected(before)) return STALE
+  const parsed = site.line.parseUpsert(body, before, { mac, by: signed(site, by) })
+  if (!parsed.ok) return refuse({ why: 'fields', fields: parsed.refusal })
+  const reason = bounds.refuse(before, parsed.value)
+  return reason === null ? parsed : refuse({ why: 'forbidden', reason })
+}
+
+const IMAGE = ['bty_image_ref']
 
 /** An update by a person: it can be undone, and takes the machine out of its batch. */
 async function updateByHand<M extends MachineBase>(
@@ -123,7 +144,7 @@ async function updateByHand<M extends MachineBase>(
   mac: Mac,
   by: By,
   { batch = null, continues = false }: Partial<Pick<ActionRequest<M>, 'batch' | 'continues'>>,
-  decide: (before: M | null) => Transition<M> | null,
+  decide: (before: M | null) => MaybePromise<Transition<M> | null>,
 ): Promise<Transition<M> | null> {
   const found: { before: M | null } = { before: null }
   const made = await update(parts, mac, by, (before) => {
@@ -144,12 +165,13 @@ async function update<M extends MachineBase, T extends Transition<M>>(
   { site, bounds }: FleetParts<M>,
   mac: Mac,
   by: By,
-  decide: (before: M | null) => T | null,
+  decide: (before: M | null) => MaybePromise<T | null>,
 ): Promise<T | null> {
   for (;;) {
     const before = site.machines.newest(mac)
     const isHidden = before !== null && !bounds.canSee(before)
-    const decided = decide(isHidden ? null : before)
+    const found = decide(isHidden ? null : before)
+    const decided = found instanceof Promise ? await found : found
     if (decided === null || isHidden) return null
     if (before !== null && bounds.refuse(before, decided.machine) !== null) return null
     if (await commit(site, mac, by, before, decided)) return decided

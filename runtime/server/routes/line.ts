@@ -12,6 +12,7 @@ import type { Scope } from '#kit/web/answers/rules/rights.ts'
 import type { FieldError } from '#kit/foundation/field-error.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { InventoryDisk, MachineBase } from '#engine/inventory/rules/machine.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import type { Result } from '#kit/foundation/result.ts'
 import type { RecordedOutcome } from '#fleet/machine/rules/flash-events.ts'
 import type { Armer, Run, RunOrigin } from '#engine/inventory/rules/run.ts'
@@ -81,6 +82,8 @@ export interface ServerLine<M extends MachineBase> {
     RunEnd,
     'plannedAt' | 'startedBefore'
   >
+  /** Why it is not armed; null: it may be. Absent, or no promise: nothing has to be looked up. */
+  refuseArming?(before: M | null, after: M): MaybePromise<string | null>
   nameOrder(machine: M): string
   /** Null: the order is open. */
   decideOutcome(machine: M, order: string): RecordedOutcome | null

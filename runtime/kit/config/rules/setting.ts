@@ -281,6 +281,7 @@ export const SECTIONS = {
   boot: 'Which release of the live environment machines boot.',
   releases: 'Where releases are.',
   flash: 'How machines flash themselves.',
+  images: 'Which images machines may get.',
   pxe: 'Network boot and flashing.',
   power: 'How the server turns machines on and off ([power.md](power.md)).',
   proof: 'The first boot after a flash ([first-boot.md](first-boot.md#has-it-booted)).',

@@ -254,7 +254,8 @@ async function handle(context: CurrentContext, form: URLSearchParams): Promise<A
     return await show(renderParameterForm(action, machines.length, form, choices))
   }
   const judged = machines.map((machine) => judge(context, machine, action, parameters))
-  const verdicts = leaveOutWriting(judgeConflicts(context, action, judged), form)
+  const fitting = await leaveOutMisfits(context, judged)
+  const verdicts = leaveOutWriting(judgeConflicts(context, action, fitting), form)
   const question =
     (await askAboutOne(context, action, verdicts)) ??
     (await askAboutMany(context, { action, parameters, verdicts }, form))
@@ -311,6 +312,20 @@ async function askAboutMany(
   const command = renderCommand(context, { action, parameters, verdicts }, form)
   const misfits = await listMisfits(context, verdicts)
   return renderPreview({ action, verdicts, form, wanted, error, command, misfits })
+}
+
+/** Where the server refuses images that would not start. */
+async function leaveOutMisfits(
+  { refuseArming }: CurrentContext,
+  verdicts: readonly BulkPreview[],
+): Promise<readonly BulkPreview[]> {
+  const judged: BulkPreview[] = []
+  for (const verdict of verdicts) {
+    const { machine, after, arms } = verdict
+    const refusal = arms && after !== null ? await refuseArming(machine, after.machine) : null
+    judged.push(refusal === null ? verdict : { ...verdict, refusal, after: null, arms: false })
+  }
+  return judged
 }
 
 /** Of those that are armed, by the reason. */

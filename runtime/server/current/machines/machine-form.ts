@@ -102,7 +102,7 @@ export function describeRefusal(
     error: `validation failed: ${renderFieldErrors(errors)}`,
     text:
       label === undefined
-        ? `${upperFirst(reason)}.`
+        ? `${upperFirst(reason).replace(/\.$/, '')}.`
         : `The label "${printable(label)}": ${reason}.`,
     field: name === 'channel' ? 'bty_image_ref' : (FIELDS.find((field) => field === name) ?? null),
   }

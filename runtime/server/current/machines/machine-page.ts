@@ -64,6 +64,7 @@ import {
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import { MODES, isFlashMode, USUAL_FLASH_MODE } from './rules/boot-mode.ts'
+import { listFirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
 import { parseHardware, type Hardware } from '#engine/inventory/rules/inventory.ts'
 import type { JournalEvent } from '#fleet/state/journal.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
@@ -407,17 +408,19 @@ function renderIdentity({ context, view: { machine } }: MachineFacts): Html {
 }
 
 function renderDetails({ context, view, posted }: MachineFacts): Html {
-  const { mac, known_disks: disks } = view.machine
+  const { mac, known_disks: disks, firmware } = view.machine
   const hardware = posted === null ? null : parseHardware(posted.json)
   return foldedCard({
     title: 'Details',
     id: 'details',
-    about: 'Reason, script, hardware',
+    about: 'Reason, script, hardware, firmware',
     isOpen: false,
     body: html`<div class="stack">
       ${renderReasonAndScript(context, view)}
       <h3>Hardware</h3>
       ${hardware === null ? html`<p class="dim">Not reported yet.</p>` : renderHardware(hardware)}
+      <h3>Firmware</h3>
+      ${firmware === null ? html`<p class="dim">Not reported yet.</p>` : factList(listFirmwareFacts(firmware))}
       <p class="row small">
         ${posted === null ? null : html`<a href="/machines/${mac}/lshw.json">lshw.json</a>`}
         ${disks === null ? null : html`<a href="/machines/${mac}/disks.json">disks.json</a>`}

@@ -1,6 +1,7 @@
 /** Handles the posts of a machine's page: its form, its buttons, its removal. */
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
+import { accept, refuse as reject, type Result } from '#kit/foundation/result.ts'
 import { banner } from '#kit/web/ui/elements.ts'
 import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { localPath, readMac } from '#kit/web/answers/checked.ts'
@@ -168,7 +169,9 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const parsed = parseForm(values, { hasName: form.has('name') })
   if (!parsed.ok) return fail(parsed.refusal)
   const before = await site.machines.find(mac)
-  const armed = before === null ? null : armedBy(context, before, parsed.value)
+  const foreseen = await foreseeArmed(context, before, parsed.value)
+  if (!foreseen.ok) return fail(foreseen.refusal)
+  const armed = foreseen.value
   const confirm = form.get('confirm')
   if (armed !== null && confirm !== null) {
     const refusal = refusalOf(confirm, armed)
@@ -199,6 +202,18 @@ function describeUpsertRefusal(
   if (refusal.why === 'stale') return STALE
   if (refusal.why === 'fields') return describeRefusal(refusal.fields, [])
   return { error: refusal.reason, text: refusal.reason, field: 'labels' }
+}
+
+async function foreseeArmed(
+  context: CurrentContext,
+  before: Machine | null,
+  upsert: MachineUpsert,
+): Promise<Result<MachineView | null, FormRefusal>> {
+  const armed = before === null ? null : armedBy(context, before, upsert)
+  const misfit = armed === null ? null : await context.refuseArming(before, armed.machine)
+  return misfit === null
+    ? accept(armed)
+    : reject({ error: misfit, text: misfit, field: 'bty_image_ref' })
 }
 
 /** Null: it flashes no disk that would not be flashed now. */
@@ -262,13 +277,10 @@ async function flash(
 ): Promise<Answer> {
   const found = await find(context)
   const { mac } = found
-  const { channels } = context.services
-  const resolved = resolveArming(found, (name) => channels.find(name)?.bty_image_ref ?? null)
-  if (!resolved.ok) return context.goBack(machinePath(mac), { error: resolved.refusal })
-  const machine = resolved.value
-  const next = flashAgain(machine, context.site.now().toISOString())
-  if (!next.ok) return context.goBack(machinePath(mac), { error: next.refusal })
-  const view = context.foresee(next.value)
+  const planned = await planFlash(context, found)
+  if (!planned.ok) return context.goBack(machinePath(mac), { error: planned.refusal })
+  const { machine, next } = planned.value
+  const view = context.foresee(next)
   const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
   // A change since the question asks again.
   const isSame = isExpected(form.get('was'))(machine)
@@ -280,6 +292,18 @@ async function flash(
   const shown = new URLSearchParams({ was: fingerprint(machine), confirm })
   const action = `${machinePath(machine.mac)}/do/flash`
   return ask(context, view, shown, { error, action, messages, call: callFlash(machine) })
+}
+
+/** The machine as it is armed, and as it will be then; or why not. */
+async function planFlash(context: CurrentContext, found: Machine) {
+  const { channels } = context.services
+  const resolved = resolveArming(found, (name) => channels.find(name)?.bty_image_ref ?? null)
+  if (!resolved.ok) return resolved
+  const machine = resolved.value
+  const next = flashAgain(machine, context.site.now().toISOString())
+  if (!next.ok) return next
+  const misfit = await context.refuseArming(machine, next.value)
+  return misfit === null ? accept({ machine, next: next.value }) : reject(misfit)
 }
 
 /** A channel that moves between answer and order refuses the order. */

@@ -62,6 +62,8 @@ export interface CurrentContext extends PageContext<Machine, CurrentServices> {
   view(machine: Machine): MachineView
   /** As an action would leave it. */
   foresee(machine: Machine): MachineView
+  /** Why the edit does not arm it; null: it may. */
+  refuseArming(before: Machine | null, after: Machine): Promise<string | null>
 }
 
 export function withMachines(base: PageContext<Machine, CurrentServices>): CurrentContext {
@@ -72,6 +74,7 @@ export function withMachines(base: PageContext<Machine, CurrentServices>): Curre
       const machine = site.machines.peek(mac)
       return machine === null ? mac : nameOf(machine)
     },
+    refuseArming: async (before, after) => (await site.line.refuseArming?.(before, after)) ?? null,
     view: (machine) =>
       viewMachine(
         machine,

@@ -90,6 +90,58 @@ test('one machine, and several: who would not start, why, and the way out', asyn
     ...MACHINES.map((mac) => ['macs', mac] as const),
   ])
   assert.match(many, '1 of 2 would not start from this image.')
+  const page = await (await ask(`/ui/machines/${MACHINES[0]}`)).text()
+  for (const fact of ['UEFI (x64)', 'lab', 'Revoked (dbx)']) assert.match(page, fact)
+
+  // The same server, now with the switch.
+  const strict = { FLASHER_ADMIN_PASSWORD: 'secret', FLASHER_WITHCACHE_URL: served.base }
+  await server[Symbol.asyncDispose]()
+  await using refusing = await home.start([], {
+    ...strict,
+    FLASHER_IMAGES_REQUIRE_BOOTABLE: 'true',
+  })
+  const session = (await login(refusing.url, 'secret')).cookie
+  const call = (path: string, init: RequestInit) =>
+    fetch(`${refusing.url}${path}`, {
+      ...init,
+      headers: { ...Object.fromEntries(new Headers(init.headers)), cookie: session },
+    })
+  const [bad, good] = MACHINES
+  const flash = (mac: string) => call(`/machines/${mac}/flash`, asJson({}))
+  const refused = await flash(bad)
+  assert.is(refused.status, 409)
+  assert.match(
+    await refused.text(),
+    /Not armed: this machine would not start from this image.*trusts “lab”.*Turn Secure Boot off/,
+  )
+  assert.is((await flash(good)).status, 200)
+  const order = (target_disk_serial: string) => ({
+    bty_image_ref: entry.ref,
+    target_disk_serial,
+    boot_mode: 'flasher-flash-once',
+  })
+  const put = (mac: string, body: object) => call(`/machines/${mac}`, asJson(body, 'PUT'))
+  assert.is((await put(bad, order('S1'))).status, 200, 'the order that it has already')
+  assert.is((await put(bad, { ...order('S1'), boot_mode: 'ipxe-exit' })).status, 200)
+  const replaced = await put(bad, order('S1'))
+  assert.is(replaced.status, 422)
+  assert.match(await replaced.text(), 'Not armed')
+  const mode = { action: 'mode', parameters: { boot_mode: 'flasher-flash-once' } }
+  const bulk = await call('/machines/bulk', asJson({ ...mode, macs: [bad, good] }))
+  assert.equal(
+    (await bulk.json()).results.map(({ result }: { readonly result: string }) => result),
+    ['refused', 'done'],
+  )
+  const form = new URLSearchParams({ ...order('S1'), confirm: 'ask', labels: '', was: '' })
+  const asked = await call(`/ui/machines/${bad}`, { method: 'POST', body: form })
+  assert.match(await asked.text(), 'Not armed')
+  const preview = new URLSearchParams([
+    ['action', 'mode'],
+    ['boot_mode', 'flasher-flash-once'],
+    ...MACHINES.map((mac) => ['macs', mac]),
+  ])
+  const shown = await call('/ui/machines/bulk', { method: 'POST', body: preview })
+  assert.match(await shown.text(), 'Not armed')
 })
 
 test.run()

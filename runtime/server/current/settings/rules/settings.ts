@@ -128,6 +128,15 @@ export const SETTINGS = {
       fallback: false,
     }),
   },
+  images: {
+    require_bootable: setting({
+      title: 'Only images that start',
+      topic: 'flashing',
+      help: 'Refuses to arm a machine whose firmware certainly does not start its image. An image or firmware that is not known is not refused.',
+      kind: toggle,
+      fallback: false,
+    }),
+  },
   pxe: {
     servers: setting({
       title: 'Servers of this site',
