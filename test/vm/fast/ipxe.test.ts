@@ -14,7 +14,7 @@ if (obstacle !== null) console.log(`skipped: ${obstacle}`)
 const run = obstacle === null ? test : test.skip
 
 /** Seconds, ten times what a free machine needs. */
-const PATIENCE = 120
+const PATIENCE = 300
 const HYPHENS = '52-54-00-12-34-56'
 
 const SCRIPTS = ['GET /pxe-bootstrap.ipxe', `GET /pxe/${HYPHENS}`]

@@ -16,6 +16,7 @@ import {
   createCurrentServer,
   type CurrentServer,
 } from '#test/support/people/current-server.ts'
+import { openAssembled } from '#test/support/server/assembled.ts'
 import { readEvents } from '#test/support/server/event-reader.ts'
 import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
 import { asJson } from '#test/support/server/server.ts'
@@ -263,6 +264,8 @@ test('the stream of a token ends as its owner is blocked', async () => {
   assert.is(await stream.until(() => false), null, 'it has ended')
 })
 
+const STARTED = new Date()
+
 /** Queries that lists take; others make nothing of them. */
 const QUERIES = [
   '',
@@ -274,7 +277,11 @@ const QUERIES = [
 ]
 
 async function openScene(withOutside: boolean) {
-  const server = await createCurrentServer({ FLASHER_WITHCACHE_URL: 'http://127.0.0.1:9' })
+  const server = await openAssembled({
+    env: { FLASHER_WITHCACHE_URL: 'http://127.0.0.1:9' },
+    // No run becomes silent between two questions.
+    assembly: { clock: { now: () => STARTED, elapsed: () => 0 } },
+  })
   const anna = await addPerson(server, 'anna', 'operate', ['lab'])
   const inside = await addInside(server)
   if (withOutside) await addOutside(server)
