@@ -1,10 +1,12 @@
 import { mkdir, readFile, stat } from 'node:fs/promises'
 import { Agent, get } from 'node:http'
 import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createServerHome, login, passwordIn } from '#test/support/server/flasher-web.ts'
 import { findPort } from '#test/support/http/ports.ts'
+import { EXITED, openTerminal } from '#test/support/terminal/tmux.ts'
 import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('flasher-web')
@@ -233,6 +235,24 @@ test('a new password counts at once and ends all sessions', async () => {
   const configured = await home.run(['password'], { FLASHER_ADMIN_PASSWORD: 'x' })
   assert.is(configured.code, 2)
   assert.match(configured.stderr, /set by environment variable FLASHER_ADMIN_PASSWORD/)
+})
+
+test('a password that is mistyped is asked for again', async () => {
+  const program = fileURLToPath(new URL('../../runtime/bin/flasher-web.mjs', import.meta.url))
+  await using terminal = await openTerminal([process.execPath, program, 'password', '--print'])
+  await terminal.waitFor('New password:')
+  await terminal.press('short', 'Enter')
+  await terminal.waitFor('The password needs at least 8 characters. Try again.')
+  await terminal.press('a longer one', 'Enter')
+  await terminal.waitFor('Repeat password:')
+  await terminal.press('another one', 'Enter')
+  await terminal.waitFor('The two passwords differ. Try again.')
+  await terminal.press('a longer one', 'Enter')
+  await terminal.waitFor(/differ[^]*Repeat password:/)
+  await terminal.press('a longer one', 'Enter')
+  const screen = (await terminal.waitFor(`${EXITED}0`)).join('\n')
+  assert.match(screen, 'scrypt')
+  assert.not.match(screen, 'a longer one')
 })
 
 test('export, import, backup and restore, beside the server and without it', async () => {

@@ -67,11 +67,18 @@ const renderAddCard = (form: AddForm, folder: string, isFirst: boolean): Html =>
     title: isFirst ? 'No images yet: add the first one' : 'Add an image',
     id: 'add',
     body: renderWays([
-      ['From an address', renderAddressForm(form)],
+      ['From an address', html`${renderAddressForm(form)}${isFirst ? EXAMPLE : null}`],
       ['From your computer', renderUpload()],
       ['Copy it into the folder', renderCopy(folder)],
     ]),
   })
+
+const DEBIAN = 'https://cloud.debian.org/images/cloud/trixie/latest/debian-13-generic-amd64.qcow2'
+
+const EXAMPLE: Html = html`<p class="hint">
+    Nothing at hand? Debian has an image for PCs: <code>${DEBIAN}</code>
+  </p>
+  ${postButton({ action: '/ui/add', label: 'Add Debian 13', values: { src: DEBIAN } })}`
 
 const renderCopy = (folder: string): Html =>
   html`<p>On the host of the cache:</p>

@@ -36,6 +36,7 @@ import { accountPages } from '#server/pages/account/account.ts'
 import { TIMELINE_PAGE } from './machines/timeline.ts'
 import { SETTINGS_PAGES } from './settings/settings-page.ts'
 import { parseColumns, renderColumns, renderMachineRow } from './view/machine-row.ts'
+import { hasPower } from './power/power-card.ts'
 import { viewMachine, aboutImage } from './view/machine-view.ts'
 import { renderBar } from '#server/pages/machines/machines-list.ts'
 import { page, type Answer } from '#kit/web/answers/answers.ts'
@@ -63,6 +64,7 @@ import { keywordsOf } from './machines/image-cards.ts'
 const MAX_ROWS = 6
 
 interface PageLink extends Tab {
+  readonly about?: string
   /** The route that permits it; absent: the page's own. */
   readonly takes?: readonly ['GET' | 'POST', string]
 }
@@ -77,32 +79,42 @@ const PAGE_LINKS: readonly PageLink[] = [
   { href: '/docs/api', title: 'API', takes: ['GET', '/ui/account'] },
 ]
 
+const post = (
+  href: string,
+  title: string,
+  also: string,
+  path: string,
+  about?: string,
+): PageLink => ({ href, title, also, takes: ['POST', path], ...(about && { about }) })
+
+const SELECT = 'Select them, then Actions'
+
+const RESTART = post(
+  '/ui/machines',
+  'Restart machines',
+  'reboot power turn on off',
+  '/ui/machines/:mac/do/power',
+  SELECT,
+)
+
 const ACTIONS: readonly PageLink[] = [
-  { href: '/ui/machines#add', title: 'Add a machine', takes: ['POST', '/ui/machines'] },
-  { href: IMAGES, title: 'Add an image', takes: ['POST', IMAGES] },
-  {
-    href: '/ui/netboot',
-    title: 'Install a live system',
-    takes: ['POST', '/ui/netboot/fetch-release'],
-  },
-  { href: '/ui/backups', title: 'Make a backup', takes: ['POST', '/ui/backups'] },
-  {
-    href: '/ui/first-boot?new=1',
-    title: 'Make a first-boot template',
-    takes: ['POST', '/ui/first-boot'],
-  },
-  {
-    href: '/ui/account#tokens',
-    title: 'Create an API token',
-    takes: ['POST', '/ui/account/tokens'],
-  },
-  { href: '/ui/people/add', title: 'Add a person', takes: ['POST', '/ui/people'] },
-  {
-    href: '/ui/settings#ramboot',
-    title: 'Connect a cache',
-    takes: ['POST', '/ui/settings/upstream'],
-  },
-  { href: '/ui/account', title: 'Change the password', takes: ['POST', '/ui/account/password'] },
+  post('/ui/machines#add', 'Add a machine', 'new create', '/ui/machines'),
+  post('/ui/machines', 'Arm machines', 'flash write erase disarm', '/ui/machines/bulk', SELECT),
+  RESTART,
+  post(IMAGES, 'Add an image', 'upload download catalog', IMAGES),
+  post('/ui/netboot', 'Install a live system', 'fetch release', '/ui/netboot/fetch-release'),
+  post('/ui/backups', 'Make a backup', 'save export', '/ui/backups'),
+  post('/ui/backups', 'Restore a backup', 'recover import', '/ui/backups/:id/restore'),
+  post('/ui/backups#backup-schedule', 'Schedule backups', 'daily', '/ui/settings/backup'),
+  post('/ui/first-boot?new=1', 'Make a first-boot template', 'new cloud-init', '/ui/first-boot'),
+  post('/ui/channels#form', 'Add a channel', 'new create', '/ui/channels/save'),
+  post('/ui/account#tokens', 'Create an API token', 'new key', '/ui/account/tokens'),
+  post('/ui/people/add', 'Add a person', 'user invite new', '/ui/people'),
+  post('/ui/people/provider', 'Set up login with a provider', 'oidc sso', '/ui/people/provider'),
+  post('/ui/notifications#add', 'Add a receiver', 'notification', '/ui/notifications/add/:kind'),
+  post('/ui/settings#ramboot', 'Connect a cache', 'settings', '/ui/settings/upstream'),
+  post('/ui/settings#power.networks', 'Set up power control', 'restart', '/ui/settings/config'),
+  post('/ui/account', 'Change the password', 'settings', '/ui/account/password'),
 ]
 
 /** Only pages that are open to the requester. */
@@ -111,7 +123,11 @@ const findPages = (context: CurrentContext, words: readonly string[]): readonly 
 
 /** Only what the role permits. */
 const findActions = (context: CurrentContext, words: readonly string[]): readonly FoundLink[] =>
-  select(context, ACTIONS, words)
+  select(
+    context,
+    ACTIONS.filter((link) => link !== RESTART || hasPower(context)),
+    words,
+  )
 
 const select = (
   { site, event }: CurrentContext,
@@ -122,7 +138,7 @@ const select = (
     .filter(({ title, also = '', href, takes: [method, path] = ['GET', href] }) => {
       return hasWords(`${title} ${also}`, words) && site.mayOpen(event, path, method)
     })
-    .map(({ href, title }) => ({ href, title }))
+    .map(({ href, title, about }) => ({ href, title, about }))
 
 const findImages = ({ services }: CurrentContext, words: readonly string[]): readonly FoundLink[] =>
   words.length === 0
@@ -155,11 +171,12 @@ function findPeople(context: CurrentContext, words: readonly string[]): readonly
 /** For those who may see their page; by title, name and explanation. */
 function findSettings(context: CurrentContext, words: readonly string[]): readonly FoundLink[] {
   const { site, event, services } = context
-  if (words.length === 0 || !site.mayOpen(event, '/ui/settings')) return []
+  const wanted = words.filter((word) => !/^settings?$/.test(word))
+  if (wanted.length === 0 || !site.mayOpen(event, '/ui/settings')) return []
   const rows = services.config.list()
-  const named = rows.filter(({ name, setting }) => hasWords(`${setting.title} ${name}`, words))
+  const named = rows.filter(({ name, setting }) => hasWords(`${setting.title} ${name}`, wanted))
   const explained = rows.filter(({ setting }) =>
-    hasWords(`${setting.title} ${setting.help}`, words),
+    hasWords(`${setting.title} ${setting.help}`, wanted),
   )
   return [...new Set([...named, ...explained])].slice(0, MAX_ROWS).map(({ name, setting }) => ({
     href: `/ui/settings#${name}`,

@@ -14,14 +14,18 @@ const MACHINE = `/ui/machines/${macOf(1)}`
 const test = suite('the browser: first-boot templates')
 const shared = createSharedBrowser(test)
 
-/** Clicks beside typing: the tab, and the button of the form; the form is open where there is no template. */
+/** Clicks beside typing: the tab, the button, one fold, and the button of the form. */
 async function create(page: Page) {
   await page.goto('/ui/channels')
   await page.getByRole('link', { name: 'Templates' }).click()
+  await page.getByText('No templates').waitFor()
+  assert.is(await page.locator('#template-form').count(), 0)
+  await page.getByRole('link', { name: 'New template' }).click()
   await page.getByLabel('Name', { exact: true }).fill('web')
   await page.getByLabel('Host name').fill('{{nam}}')
   await page.getByLabel('User name').first().fill('ada')
   await page.getByLabel('SSH keys').first().fill(`${KEY}\nAAAA`)
+  await page.getByText('Packages, files and commands', { exact: true }).click()
   await page.getByLabel('Commands').fill('join {{secret.token}}')
   await page.getByLabel('Secrets', { exact: true }).fill('token=geheim-77')
   await page.getByRole('button', { name: 'Create template' }).click()
@@ -81,6 +85,7 @@ test('a template is refused, created, assigned, previewed and deleted', async ()
   await page.getByText('Add a file').first().click()
   await page.getByLabel('Path').first().fill('/etc/motd')
   await page.getByLabel('Text', { exact: true }).first().fill('made by {{name}}')
+  await page.getByText('Network', { exact: true }).click()
   await page.getByLabel('Addresses').selectOption('static')
   await page.getByLabel('Address', { exact: true }).fill('192.0.2.7/24')
   await page.getByLabel('Secrets', { exact: true }).fill('token=geheim-77')

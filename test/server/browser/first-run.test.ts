@@ -73,7 +73,6 @@ test('from a fresh install to everything ready, by the buttons alone', async () 
 
   await page.locator('#readiness').getByRole('link', { name: 'Install a live system' }).click()
   const { files, sums } = makeLiveSystem('1.4.0')
-  await page.locator('summary', { hasText: 'Offline' }).click()
   await page.getByLabel('Kernel, initrd and squashfs').setInputFiles([...files, sums])
   await page.getByRole('button', { name: 'Upload' }).click()
   await page.getByText('4 files were uploaded').waitFor()
@@ -201,7 +200,9 @@ test('a live system is fetched from the address that is typed there', async () =
   await using opened = await openLab(browser, lab)
   const { page } = opened
   await page.goto('/ui/netboot#install')
-  await page.getByLabel('Release site').fill('no address')
+  await page.getByLabel('Address of the project').fill('no address')
+  await page.getByRole('button', { name: 'Fetch release' }).click()
+  await page.getByRole('alert').getByText('Repository: Enter the repository').waitFor()
   await page.getByLabel('Repository').fill(REPOSITORY)
   await page.getByRole('button', { name: 'Fetch release' }).click()
   await page.getByRole('alert').getByText('Release site').waitFor()
@@ -223,7 +224,6 @@ test('a wrong file of a live system is refused by its checksum, and what is miss
   const [kernel, ...others] = files
   await page.goto('/ui/netboot')
   const upload = async (...chosen: readonly (typeof sums)[]) => {
-    await page.locator('summary', { hasText: 'Offline' }).click()
     await page.getByLabel('Kernel, initrd and squashfs').setInputFiles(chosen)
     await page.getByRole('button', { name: 'Upload' }).click()
   }

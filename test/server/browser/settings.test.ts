@@ -128,7 +128,7 @@ test('a switch, a choice, a number, a span, a size and a list are changed at onc
     await openParts(
       page,
       'Times, logs and monitoring',
-      'Network boot and discovery',
+      'PXE and discovery',
       'Flashing',
       'Limits',
       'Proxies and host names',

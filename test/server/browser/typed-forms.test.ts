@@ -2,7 +2,13 @@
 import type { BrowserContext, Page } from 'playwright-core'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { logIn, openContext, PASSWORD, startSite } from '#test/support/browser/browser.ts'
+import {
+  chooseAction,
+  logIn,
+  openContext,
+  PASSWORD,
+  startSite,
+} from '#test/support/browser/browser.ts'
 import { createSharedBrowser } from '#test/support/browser/shared.ts'
 import { macOf } from '#test/support/server/web-machines.ts'
 
@@ -44,5 +50,23 @@ for (const javaScriptEnabled of [true, false]) {
     assert.is(await other.locator('input[name=name]').inputValue(), 'typed-here')
   })
 }
+
+test('a question comes back with its machines, not answered', async () => {
+  await using site = await startSite()
+  await site.boxes.boot(1)
+  await using opened = await openContext(shared.browser, site, { javaScriptEnabled: false })
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await page.goto('/ui/machines')
+  await page.locator('input[name=macs]').first().check()
+  await chooseAction(page, 'Delete…')
+  await page.locator('input[name=sure]').fill('1')
+  await endSession(opened.context)
+  await page.getByRole('button', { name: /^Delete/ }).click()
+  await logInAgain(page)
+  await page.getByText(macOf(1)).first().waitFor()
+  await page.getByRole('button', { name: /^Delete/ }).click()
+  await page.getByText('It reappears as discovered').waitFor()
+})
 
 test.run()

@@ -59,7 +59,7 @@ test('the script says what is up, sleeps 20 seconds, and asks again for ever', a
   assert.equal(script.split('\n'), [
     '#!ipxe',
     `# flasher: ${mac}, mode flasher-flash-once`,
-    '# queued: It waits for its turn, as max_flashes machines are being flashed.',
+    '# queued: It waits for its turn: as many machines as allowed are being flashed.',
     ':wait',
     `echo flasher: ${mac} waits: place 1 of 1, 1 is being flashed`,
     'sleep 20 ||',

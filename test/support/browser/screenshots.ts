@@ -164,7 +164,7 @@ async function takeFleet(shown: Browser): Promise<void> {
   await using opened = await openContext(shown, site)
   const page = await opened.context.newPage()
   await page.goto('/ui/login')
-  if (positionals.length === 0 || positionals.includes('login')) await save(page, 'login')
+  if (isWanted('login', '', [])) await save(page, 'login')
   await logIn(page)
   await settleFleet(site, page.request)
   await takeAll(shown, site, FLEET)

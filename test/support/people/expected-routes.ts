@@ -66,6 +66,7 @@ admin shared:
   /images/:name PUT
   /ui/boot/cancel-fetch POST
   /ui/boot/fetch-release POST
+  /ui/boot/source POST
   /ui/cache POST
   /ui/images/remove POST
   /ui/netboot/cancel-fetch POST
@@ -138,7 +139,7 @@ machines list:
   /ui/batches/:id/undo POST
   /ui/events/acknowledge POST
   /ui/machines POST
-  /ui/machines/bulk POST
+  /ui/machines/bulk GET POST
   /ui/machines/file GET POST
   /ui/machines/file/apply POST
 machines machine:

@@ -242,7 +242,7 @@ export const SETTING_GROUPS = {
       flashing: 'Flashing',
       power: 'Power',
       notifications: 'Notifications',
-      boot: 'Network boot and discovery',
+      boot: 'PXE and discovery',
       workflows: 'Workflows',
     },
   },

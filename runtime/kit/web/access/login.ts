@@ -236,11 +236,18 @@ async function showTyped(
   const form = ended === '' ? null : typed.open(ended, person)
   if (form === null) return null
   const [session = ''] = cookie.split(';')
-  const found = form.page === null ? null : await fetchPage(app(), event, form.page, session)
-  const filled = found === null ? null : fillPage(found, form)
   const headers = { 'cache-control': 'no-store' }
-  return page(filled ?? views.renderTyped(form), 200, headers)
+  // The form of a dialog is on no page: its own address shows it.
+  for (const path of [form.page, addressOf(form)]) {
+    const found = path === null ? null : await fetchPage(app(), event, path, session)
+    const filled = found === null ? null : fillPage(found, form)
+    if (filled !== null) return page(filled, 200, headers)
+  }
+  return page(views.renderTyped(form), 200, headers)
 }
+
+const addressOf = ({ action, fields }: TypedForm): string =>
+  `${action}${action.includes('?') ? '&' : '?'}${new URLSearchParams(fields.map((field) => [...field]))}`
 
 /** Asks for a page of our own as a session (`name=value`) sees it; null: it does not see it. */
 async function fetchPage(

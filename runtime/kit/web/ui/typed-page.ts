@@ -36,13 +36,15 @@ const ASIDE = /^(back|q|keys|confirm|sure|even|count)$/
 export function fillPage(page: string, typed: TypedForm): string | null {
   const document = parse(page)
   const elements = listElements(document)
-  const form = elements.find(
+  const forms = elements.filter(
     (node) =>
       node.tagName === 'form' &&
       attributeOf(node, 'method') === 'post' &&
-      attributeOf(node, 'action') === typed.action &&
-      listControls(node, elements).every((control) => isSame(control, typed.fields)),
+      attributeOf(node, 'action') === typed.action,
   )
+  const form =
+    forms.find((node) => isMeant(listControls(node, elements), typed.fields)) ??
+    forms.find((node) => leadsToQuestion(listControls(node, elements), typed.fields))
   const parent = form === undefined ? null : tree.getParentNode(form)
   if (form === undefined || parent === null) return null
   const controls = listControls(form, elements)
@@ -70,6 +72,25 @@ function listControls(form: Element, elements: readonly Element[]): readonly Ele
     return owner === null ? own.has(node) : owner === id
   })
 }
+
+const isMeant = (controls: readonly Element[], fields: TypedForm['fields']): boolean =>
+  controls.every((control) => isSame(control, fields))
+
+/** Whether it leads to the question that was answered: sent, it asks that again. */
+const leadsToQuestion = (controls: readonly Element[], fields: TypedForm['fields']): boolean =>
+  controls.some(asksFirst) &&
+  controls.some(
+    (control) =>
+      attributeOf(control, 'type') !== 'hidden' &&
+      fields.some(([name]) => name === attributeOf(control, 'name')),
+  ) &&
+  isMeant(
+    controls.filter((control) => !asksFirst(control)),
+    fields,
+  )
+
+const asksFirst = (control: Element): boolean =>
+  attributeOf(control, 'name') === 'confirm' && attributeOf(control, 'value') === 'ask'
 
 /** Whether it is no hidden field, or was sent as it stands here. */
 function isSame(control: Element, fields: TypedForm['fields']): boolean {

@@ -38,6 +38,7 @@ import {
   type FormField,
 } from '#server/pages/form-fields.ts'
 import { questionButton, showRemoval } from '#server/pages/question.ts'
+import { NO_IMAGES } from '#server/current/view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { nameActor } from '../view/actor-name.ts'
 
@@ -268,6 +269,7 @@ function renderForm(context: CurrentContext, channel: ImageChannel | null): Html
     id: 'form',
     body: html`<form method="post" action="${SAVE_PATH}">
         ${first} ${renderFormFields(fields, stored, notice)}
+        ${context.services.images().length === 0 ? NO_IMAGES : null}
         <div class="row">${buttons}</div>
       </form>
       ${renderCurlBlock(context, [callSave(channel)])}`,

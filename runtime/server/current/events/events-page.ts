@@ -45,6 +45,8 @@ const STEPS: ReadonlySet<string> = new Set([
   'netboot.pxe.offered',
   'netboot.flasher.armed',
   'netboot.pxe.plan',
+  'machine.token.missing',
+  'machine.first_boot.fetched',
   'machine.flash_started',
   'machine.capture_started',
 ])
@@ -264,11 +266,8 @@ const renderAlarm = (event: JournalEvent): Content =>
   isAlarm(event.kind) && !event.acknowledged ? html`${badge('failed', 'needs attention')} ` : null
 
 /** A summary has only the MAC address, which nobody knows by heart. */
-function renderName(
-  { subject_kind: kind, subject_id: mac }: JournalEvent,
-  words: EventWords,
-): Content {
-  const name = kind === 'machine' && mac !== null ? words.findName(mac) : null
+function renderName({ subject_id: mac }: JournalEvent, words: EventWords): Content {
+  const name = mac === null ? null : words.findName(mac)
   return name === null ? null : html`<strong><bdi>${name}</bdi></strong> `
 }
 

@@ -49,27 +49,38 @@ const SPARE_ROWS = 3
 function renderFields(state: FormState): Html {
   const { kept } = state
   return html`${hidden({ shown: SECTIONS.filter((section) => !kept.includes(section)).join(' ') })}
-  ${SECTIONS.map((section) => (kept.includes(section) ? null : FIELDS[section](state)))}`
+  ${GROUPS.map(([title, ...sections]) => {
+    const shown = sections.filter((section) => !kept.includes(section))
+    const fields = shown.map((section) => FIELDS[section](state))
+    return title === null || shown.length === 0
+      ? fields
+      : html`<details ${attributes({ open: shown.some((section) => isUsed(section, state)) })}>
+          <summary>${title}</summary>
+          ${fields}
+        </details>`
+  })}`
 }
+
+/** Those with a title are folded while they hold nothing. */
+const GROUPS: readonly (readonly [title: string | null, ...Section[]])[] = [
+  [null, 'hostname', 'users'],
+  ['Packages, files and commands', 'packages', 'files', 'commands'],
+  ['Network', 'network'],
+  ['A whole text instead of users, packages, files and commands', 'user_data'],
+  [null, 'secrets'],
+]
+
+const isUsed = (section: Section, { fields, errors }: FormState): boolean =>
+  section === 'files'
+    ? listFileRows(fields).length > 0
+    : !['', 'image'].includes(fields[section] ?? '') || section in errors
 
 const TEMPLATE_FORM = {
   user: { title: 'Users', one: 'User {number}', add: 'Add a user' },
   file: { title: 'Files', one: 'File {number}', add: 'Add a file' },
 } as const
 
-const renderDocumentField = (document: string, errors: FieldTexts): Html =>
-  areaField({
-    name: 'document',
-    label: 'Template',
-    value: document,
-    rows: 28,
-    hint: 'JSON as in the API. Secrets that stay as dots keep their values.',
-    error: errors['document'] ?? null,
-  })
-
-type Renderer = (state: FormState) => Content
-
-const FIELDS: Readonly<Record<Section, Renderer>> = {
+const FIELDS: Readonly<Record<Section, (state: FormState) => Content>> = {
   hostname: (state) =>
     textField({
       ...fieldOf(state, 'hostname'),
@@ -96,18 +107,24 @@ const FIELDS: Readonly<Record<Section, Renderer>> = {
       rows: 3,
       hint: 'One per line, run as root at the end of the first boot.',
     }),
-  user_data: renderUserData,
+  user_data: (state) =>
+    areaField({
+      ...fieldOf(state, 'user_data'),
+      label: 'User data',
+      rows: 6,
+      hint: fillHtml(
+        '#cloud-config, a script, or an Ignition configuration (JSON, version 3). Write {braces} for braces that are not a placeholder.',
+        { braces: html`<code>\\{{</code>` },
+      ),
+    }),
   secrets: (state) =>
     areaField({
       ...fieldOf(state, 'secrets'),
       label: 'Secrets',
       rows: 2,
       hint: fillHtml(
-        'One per line: name=value. Use {placeholder} in the texts above. Values are shown as dots here and appear in no event, export or log. Machines get them only with {setting}.',
-        {
-          placeholder: html`<code>{{secret.name}}</code>`,
-          setting: html`<code>[pxe] tokens = require</code>`,
-        },
+        'One per line: name=value. Use {placeholder} in the texts above. Values are shown as dots here and appear in no event, export or log.',
+        { placeholder: html`<code>{{secret.name}}</code>` },
       ),
     }),
 }
@@ -120,9 +137,8 @@ const fieldOf = ({ fields, errors }: FormState, name: string) => ({
 
 /** Used rows, at least one open, then spare ones. */
 function renderRows(kind: 'user' | 'file', used: readonly number[], state: FormState): Html {
-  const next = Math.max(-1, ...used) + 1
   const shown = kind === 'user' && used.length === 0 ? [0] : used
-  const free = Math.max(next, ...shown.map((row) => row + 1))
+  const free = Math.max(-1, ...shown) + 1
   return html`<fieldset class="rows-of">
     <legend>${TEMPLATE_FORM[kind].title}</legend>
     ${shown.map((row, at) => renderRow(kind, row, { number: at + 1, state }))}
@@ -176,8 +192,7 @@ function renderFile(row: number, state: FormState): Html {
 /** The stylesheet shows the fields of the choice. */
 function renderNetwork(state: FormState): Html {
   const { value, ...rest } = fieldOf(state, 'network')
-  return html`<fieldset class="network">
-    <legend>Network</legend>
+  return html`<div class="network">
     ${selectField({
       ...rest,
       label: 'Addresses',
@@ -200,15 +215,7 @@ function renderNetwork(state: FormState): Html {
     <div class="by-text">
       ${areaField({ ...fieldOf(state, 'network_text'), label: 'Network configuration', rows: 5, hint: 'Of cloud-init, version 1 or 2. Ignition does not take any.' })}
     </div>
-  </fieldset>`
-}
-
-function renderUserData(state: FormState): Html {
-  const field = fieldOf(state, 'user_data')
-  return html`<details ${attributes({ open: field.value !== '' || field.error !== null })}>
-    <summary>${'A whole text instead of users, packages, files and commands'}</summary>
-    ${areaField({ ...field, label: 'User data', rows: 6, hint: fillHtml('#cloud-config, a script, or an Ignition configuration (JSON, version 3). Write {braces} for braces that are not a placeholder.', { braces: html`<code>\\{{</code>` }) })}
-  </details>`
+  </div>`
 }
 
 /** The editor of a first-boot template: as a form or as one text, with a preview beside it. */
@@ -299,7 +306,14 @@ const renderText = (fields: FieldTexts, errors: FieldTexts): Content => {
         'needs-you',
         'This template is too long for a form. Change it with PUT /first-boot/{name}.',
       )
-    : renderDocumentField(document, errors)
+    : areaField({
+        name: 'document',
+        label: 'Template',
+        value: document,
+        rows: 28,
+        hint: 'JSON as in the API. Secrets that stay as dots keep their values.',
+        error: errors['document'] ?? null,
+      })
 }
 
 const renderName = (typed: FieldTexts, errors: FieldTexts): Html =>
@@ -358,33 +372,29 @@ export const TEMPLATE_PAGES = [
 ]
 
 async function showAll(context: CurrentContext): Promise<Answer> {
-  const listed = context.services.templates.list()
-  const isNew = context.query.has('new')
   const mayCreate = context.site.mayOpen(context.event, TEMPLATES_PATH, 'POST')
-  const isForm = mayCreate && (isNew || listed.length === 0)
+  const isNew = mayCreate && context.query.has('new')
   return await context.show({
     title: isNew ? 'New template' : TITLE,
     learn: 'first-boot.html',
     ...(isNew ? { trail: TRAIL } : {}),
     actions:
-      isForm || !mayCreate
+      isNew || !mayCreate
         ? null
         : html`<a class="button primary" href="${TEMPLATES_PATH}?new=1">New template</a>`,
     messages: context.message(),
-    body: html`${isNew ? null : renderListCard(context, listed)}
-    ${isForm ? renderEditor(context, null) : null} ${renderTokens(context)}`,
+    body: isNew
+      ? html`${renderEditor(context, null)} ${renderTokens(context)}`
+      : card({
+          id: 'templates',
+          body: html`<p class="hint">${introduction()}</p>
+            ${renderList(context, context.services.templates.list())}`,
+        }),
   })
 }
 
 const TITLE = 'Templates'
 const TRAIL = html`<a href="${TEMPLATES_PATH}">${TITLE}</a>`
-
-const renderListCard = (context: CurrentContext, listed: readonly NamedTemplate[]): Html =>
-  card({
-    id: 'templates',
-    body: html`<p class="hint">${introduction()}</p>
-      ${renderList(context, listed)}`,
-  })
 
 const placeholder = (name: string): Html => html`<code>{{${name}}}</code>`
 
@@ -425,14 +435,15 @@ function renderList(context: CurrentContext, listed: readonly NamedTemplate[]): 
 
 function renderTokens({ services }: CurrentContext): Html {
   const isRequired = services.config.current().pxe.tokens === 'require'
-  return card({
-    title: 'Secrets and boot tokens',
-    id: 'tokens',
-    body: html`${banner(isRequired ? 'done' : 'needs-you', isRequired ? 'Machines must show a boot token, so templates with secrets can be used.' : 'Templates with secrets are not given to machines: boot tokens are not required. Set [pxe] tokens to require on the Settings page.')}
-      <p>
-        ${'A boot token proves that this server booted the machine, and is void when the machine gets something else to do. It does not stop anyone on the boot network from requesting the boot script in the name of a machine that is to be flashed, and then its template. It does not encrypt the transfer either, unless machines use the server by HTTPS. Put into templates what such a person may know for a short time: keys that register a machine once rather than passwords of people.'}
-      </p>`,
-  })
+  const tokens = html`<a href="/ui/settings#pxe.tokens">boot tokens are required</a>`
+  return banner(
+    isRequired ? 'ready' : 'needs-you',
+    isRequired
+      ? html`Machines get this template because ${tokens}. Anyone on the boot network can still
+        request it for an armed machine: use keys that register a machine once, not passwords of
+        people.`
+      : html`Machines get templates with secrets only if ${tokens}.`,
+  )
 }
 
 async function create(context: CurrentContext, form: URLSearchParams): Promise<Answer> {

@@ -51,7 +51,7 @@ export const renderBulkBar = (total: number, query: ListQuery, hasPower: boolean
           ><input type="checkbox" name="all" value="1" data-total="${total}" />
           ${`all ${total} matching`}</label
         >
-        ${hidden({ q: query['q'] ?? '', filter: query['filter'], back: new URLSearchParams(query).toString() })}
+        ${hidden({ selecting: '1', q: query['q'] ?? '', filter: query['filter'], back: new URLSearchParams(query).toString() })}
         <details class="menu" name="menu">
           <summary class="button primary">Actions</summary>
           <div class="panel">
@@ -201,6 +201,8 @@ export function renderPreview(preview: {
     mono: true,
     required: true,
     maxLength: 6,
+    // For the look of the button alone: the server judges what is typed.
+    pattern: String(wanted),
     error,
   }
   return renderQuestion({
@@ -233,7 +235,10 @@ export function renderPreview(preview: {
       button:
         going === 0
           ? null
-          : html`<button class="${arms > 0 || action === 'delete' ? 'danger' : 'primary'}">
+          : html`<button
+              class="${arms > 0 || action === 'delete' ? 'danger' : 'primary'}"
+              formnovalidate
+            >
               ${titleOf(action)} (${going})
             </button>`,
     },
@@ -458,8 +463,8 @@ export function renderResult(
   )
 }
 
-/** Not passed on: the confirmation, and the search for an image. */
-const OWN_FIELDS = ['sure', 'seen', AT_ONCE, 'find', 'finding']
+/** Not passed on: the confirmation, the search for an image, and that machines are being selected. */
+const OWN_FIELDS = ['sure', 'seen', AT_ONCE, 'find', 'finding', 'selecting']
 
 /** `but`: fields that the question asks for again. */
 export const keptOf = (form: URLSearchParams, but: readonly string[] = []): Html =>

@@ -28,11 +28,11 @@ import {
 } from './bulk-question.ts'
 import { listOptions } from '#server/current/first-boot/machine-card.ts'
 import { actOnMany } from '#server/routes/many.ts'
-import { formAt } from '#server/pages/context-routes.ts'
+import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 import { batchPath } from '#server/current/view/batch-view.ts'
-import { isArmed, aboutImage } from '#server/current/view/machine-view.ts'
-import { showPowerBulk } from './power-bulk.ts'
+import { isArmed, aboutImage, NO_IMAGES } from '#server/current/view/machine-view.ts'
+import { renderPowerForm, POWER_FIELDS, showPowerBulk } from './power-bulk.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { callFlash } from './machine-calls.ts'
 import { fingerprint, MODE_CARDS } from './machine-form.ts'
@@ -201,7 +201,7 @@ function renderPicker(
         />
         <button name="finding" value="1">Find</button>
       </div>
-      ${found.length === 0 ? html`<p class="hint">No image matches.</p>` : null}
+      ${images.length === 0 ? NO_IMAGES : found.length === 0 ? html`<p class="hint">No image matches.</p>` : null}
       ${
         found.length > MAX_CARDS
           ? html`<p class="hint">
@@ -234,14 +234,43 @@ interface Executed {
   readonly rows: readonly BulkDone[]
 }
 
-export const BULK_PAGES = [formAt(BULK_PATH, 'machines', handle, { reach: 'list' })]
+export const BULK_PAGES = [
+  pageAt(BULK_PATH, 'machines', showDialog, { reach: 'list' }),
+  formAt(BULK_PATH, 'machines', handle, { reach: 'list' }),
+]
+
+/** The dialog of an action as a page, for somebody who had to log in again. It changes nothing. */
+async function showDialog(context: CurrentContext): Promise<Answer> {
+  const form = new URLSearchParams(context.query)
+  for (const name of ['sure', AT_ONCE, ...POWER_FIELDS]) form.delete(name)
+  const action = readAction(form)
+  if (PARAMETERS[action] !== undefined) form.set('finding', '1')
+  const asked = await ask(context, action, await listSelected(context, form), form)
+  if ('verdicts' in asked) throw refuse(404, 'no such page')
+  return await context.show({ title: titleOf(action), body: asked })
+}
 
 async function handle(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const action = readAction(form)
-  const machines = await listSelected(context, form)
   const show = (body: Html) => context.show({ title: titleOf(action), body })
-  if (machines.length === 0) return await show(renderResult(action, [], form))
-  if (action === 'power') return await show(showPowerBulk(context, machines, form))
+  const machines = await listSelected(context, form)
+  if (action === 'power' && machines.length > 0)
+    return await show(showPowerBulk(context, machines, form))
+  const asked = await ask(context, action, machines, form)
+  if (!('verdicts' in asked)) return await show(asked)
+  const { batch, rows } = await execute(context, action, asked.parameters, asked.verdicts, form)
+  return await show(renderResult(action, rows, form, batch, renderBatchUndo(context, batch)))
+}
+
+/** What is still to be asked, or what can be carried out. */
+async function ask(
+  context: CurrentContext,
+  action: BulkAction,
+  machines: readonly Machine[],
+  form: URLSearchParams,
+): Promise<Html | BulkRequest> {
+  if (machines.length === 0) return renderResult(action, [], form)
+  if (action === 'power') return renderPowerForm(context, machines.length, form)
   const parameters = readParameters(action, form)
   const error = parameters === null ? null : findError(context, action, parameters, machines.length)
   if (parameters === null || error !== null) {
@@ -251,17 +280,20 @@ async function handle(context: CurrentContext, form: URLSearchParams): Promise<A
       templates: listOptions(context, null),
       error,
     }
-    return await show(renderParameterForm(action, machines.length, form, choices))
+    return renderParameterForm(action, machines.length, form, choices)
   }
   const judged = machines.map((machine) => judge(context, machine, action, parameters))
   const fitting = await leaveOutMisfits(context, judged)
-  const verdicts = leaveOutWriting(judgeConflicts(context, action, fitting), form)
-  const question =
-    (await askAboutOne(context, action, verdicts)) ??
-    (await askAboutMany(context, { action, parameters, verdicts }, form))
-  if (question !== null) return await show(question)
-  const { batch, rows } = await execute(context, action, parameters, verdicts, form)
-  return await show(renderResult(action, rows, form, batch, renderBatchUndo(context, batch)))
+  const request = {
+    action,
+    parameters,
+    verdicts: leaveOutWriting(judgeConflicts(context, action, fitting), form),
+  }
+  return (
+    (await askAboutOne(context, action, request.verdicts)) ??
+    (await askAboutMany(context, request, form)) ??
+    request
+  )
 }
 
 /** For a minute after it. */

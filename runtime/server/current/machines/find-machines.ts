@@ -84,10 +84,19 @@ export async function findMachines(context: CurrentContext, text: string): Promi
   }
 }
 
+/** Other words for them. */
+const ALSO: Partial<Readonly<Record<Deed, readonly string[]>>> = {
+  flash: ['arm'],
+  power: ['restart', 'reboot'],
+}
+
 /** Also by its beginning; null: none. */
 const readDeed = (word: string): Deed | null =>
-  DEEDS.find(({ deed }) => word.length > 2 && MACHINE[deed].toLowerCase().startsWith(word))?.deed ??
-  null
+  DEEDS.find(
+    ({ deed }) =>
+      word.length > 2 &&
+      [MACHINE[deed].toLowerCase(), ...(ALSO[deed] ?? [])].some((verb) => verb.startsWith(word)),
+  )?.deed ?? null
 
 function match(
   { site }: CurrentContext,

@@ -12,6 +12,7 @@ import { fillHtml, html, type Content, type Html, STRONG } from '#kit/web/ui/htm
 import type { Machine } from './rules/machine.ts'
 import {
   aboutImage,
+  NO_IMAGES,
   nameOf,
   renderChannel,
   type MachineView,
@@ -115,7 +116,9 @@ const renderTools = (count: number, error: string | null): Content => html`
   ${renderFilter(count, '.images', 'Find an image')}
   ${
     error === null
-      ? null
+      ? count === 0
+        ? NO_IMAGES
+        : null
       : html`<p class="hint warning">
           The catalog is unavailable: ${error} <a href="/ui/settings#ramboot">Cache service</a>
         </p>`

@@ -2,7 +2,7 @@
 import { MODES, USUAL_FLASH_MODE, isFlashMode } from './rules/boot-mode.ts'
 import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
 import { canExpire } from './rules/disarming.ts'
-import { channelOf } from './rules/machine.ts'
+import { channelOf, type Machine } from './rules/machine.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { badge, banner, copyBlock, refreshOnNews } from '#kit/web/ui/elements.ts'
@@ -53,12 +53,16 @@ export const renderNow = (
     ${renderCurlBlock(context, listButtonCalls(view, canUndo(context, view)), 'curl-now')}
   </section>`
 
-/** Of a machine that is done: the question has the image that its channel points to now. */
-export function renderAgain({ services }: CurrentContext, { machine }: MachineView): Html {
+/** A flash gives a machine what its channel points to by then. Null: its image is the same. */
+export function findMovedChannel({ services }: CurrentContext, machine: Machine): string | null {
   const channel = channelOf(machine)
   const ref = channel === null ? null : services.channels.find(channel)?.bty_image_ref
-  const isMoved = channel !== null && ref !== machine.bty_image_ref
-  const label = isMoved ? html`With the new image of <bdi>${channel}</bdi>…` : 'As before…'
+  return ref === machine.bty_image_ref ? null : channel
+}
+
+export function renderAgain(context: CurrentContext, { machine }: MachineView): Html {
+  const moved = findMovedChannel(context, machine)
+  const label = moved === null ? 'As before…' : html`With the new image of <bdi>${moved}</bdi>…`
   return html`<div class="row">
     ${questionButton({ action: `${machinePath(machine.mac)}/do/flash`, label })}
     <span class="dim">or with another image or disk:</span>

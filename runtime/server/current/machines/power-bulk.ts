@@ -21,7 +21,7 @@ import {
 } from '#server/current/power/power-card.ts'
 import { requestOf, keepRuns, readRuns, RUNS_FIELD } from '#server/current/power/power-posts.ts'
 
-const FIELDS = ['power_action', 'power_stagger', 'power_even']
+export const POWER_FIELDS = ['power_action', 'power_stagger', 'power_even']
 
 /** Seconds. */
 const MAX_STAGGER = 3600
@@ -45,7 +45,7 @@ export function showPowerBulk(
   form: URLSearchParams,
 ): Html {
   const chosen = readChosen(form)
-  if (chosen === null) return renderParameters(context, machines.length, form)
+  if (chosen === null) return renderPowerForm(context, machines.length, form)
   const verdicts = machines.map((machine) => judge(context, machine, chosen))
   const going = verdicts.filter(({ refusal }) => refusal === null)
   const wanted = isCut(chosen.choice) && going.length > 0 ? String(going.length) : null
@@ -146,14 +146,18 @@ export const POWER_ACTIONS = {
   read: { title: 'Read state', text: 'Changes nothing.' },
 } as const
 
-function renderParameters(context: CurrentContext, count: number, form: URLSearchParams): Html {
+export function renderPowerForm(
+  context: CurrentContext,
+  count: number,
+  form: URLSearchParams,
+): Html {
   const isTyped = form.has('power_stagger')
   const lacksChoice = isTyped && parseChoice(form.get('power_action')) === null
   return renderQuestion({
     title: pluralOf({ one: `Power: ${count} machine`, other: `Power: ${count} machines` }, count),
     form: {
       action: BULK_PATH,
-      fields: html`${keptOf(form, FIELDS)}
+      fields: html`${keptOf(form, POWER_FIELDS)}
       ${lacksChoice ? banner('failed', 'Select what to do.') : null}
       ${radioCards({
         name: 'power_action',
@@ -211,6 +215,7 @@ function renderPowerPreview(preview: PowerPreview): Html {
               mono: true,
               required: true,
               maxLength: 6,
+              pattern: wanted,
               error,
             })
       }`,
@@ -218,7 +223,7 @@ function renderPowerPreview(preview: PowerPreview): Html {
       button:
         going === 0
           ? null
-          : html`<button class="${wanted === null ? 'primary' : 'danger'}">
+          : html`<button class="${wanted === null ? 'primary' : 'danger'}" formnovalidate>
               ${title} (${going})
             </button>`,
     },

@@ -44,14 +44,16 @@ function renderInstall(
   built: readonly BuiltSet[],
   isFresh: boolean,
 ): Html {
-  const body = html`${built.map(renderBuilt)}${renderFetch(context)}
-    <details>
-      <summary>Offline</summary>
-      ${renderWays([
-        ['Upload the files', renderUpload()],
-        ['Build it', renderBuild()],
-      ])}
-    </details>`
+  const [fetch, offline] = [renderFetch(context), OFFLINE]
+  const body = html`${built.map(renderBuilt)}${
+    readSource(context).isKnown
+      ? html`${fetch}
+          <details>
+            <summary>Offline</summary>
+            ${renderWays(offline)}
+          </details>`
+      : renderWays([['Fetch a release', fetch], ...offline])
+  }`
   const isRefused = context.notice() !== null
   return isFresh || isRefused
     ? card({ title: 'Get the live system', id: 'install', body })
@@ -68,32 +70,52 @@ const renderBuilt = ({ arch, version, folder }: BuiltSet): Html =>
     <span class="hint">It lies on this server in <code>${folder}</code>.</span>
   </form>`
 
-function renderFetch(context: CurrentContext): Html {
-  const { services, notice } = context
+/** Known: whose releases are fetched. Otherwise one field takes the address of their page. */
+function readSource({ services, notice }: CurrentContext) {
   const rows = services.config.list()
   const site = find(rows, 'releases', 'base_url')
   const repository = find(rows, 'boot', 'release_repo')
   const set = { site: textOf(site), repository: textOf(repository) }
   const { typed, errors } = notice() ?? NOTHING_REFUSED
   const values = { ...completeSource(set, services.releaseSource), ...typed }
-  const tag = typed['tag'] ?? services.config.current().boot.release_tag
+  const isKnown =
+    values.repository !== '' || 'repository' in errors || site?.origin.by === 'environment'
+  return { site, repository, values, errors, isKnown, page: typed['site'] ?? set.site }
+}
+
+function renderFetch(context: CurrentContext): Html {
+  const { site, repository, values, errors, isKnown, page } = readSource(context)
+  const tag = context.notice()?.typed['tag'] ?? context.services.config.current().boot.release_tag
+  const siteError = errors['site'] ?? null
   return html`<form method="post" action="${PATH}/fetch-release">
-      ${sourceField(site, {
-        name: 'site',
-        label: 'Release site',
-        placeholder: 'https://github.com',
-        hint: 'Address of GitHub, Gitea or a plain web server with releases.',
-        value: values.site,
-        error: errors['site'] ?? null,
-      })}
-      ${sourceField(repository, {
-        name: 'repository',
-        label: 'Repository',
-        placeholder: 'owner/name',
-        hint: services.releaseSource.repository === '' ? UNNAMED : NAMED,
-        value: values.repository,
-        error: errors['repository'] ?? null,
-      })}
+      ${
+        isKnown
+          ? html`${sourceField(site, {
+              name: 'site',
+              label: 'Release site',
+              placeholder: 'https://github.com',
+              hint: 'Address of GitHub, Gitea or a plain web server with releases.',
+              value: values.site,
+              error: siteError,
+            })}
+            ${sourceField(repository, {
+              name: 'repository',
+              label: 'Repository',
+              placeholder: 'owner/name',
+              hint: 'The owner and the name, as in the address of the repository.',
+              value: values.repository,
+              error: errors['repository'] ?? null,
+            })}`
+          : html`${hidden({ repository: '' })}
+            ${sourceField(site, {
+              name: 'site',
+              label: 'Address of the project',
+              placeholder: 'https://github.com/owner/name',
+              hint: 'The page where you got flasher: GitHub, Gitea or a web server with releases.',
+              value: page,
+              error: siteError,
+            })}`
+      }
       ${textField({
         name: 'tag',
         label: 'Release',
@@ -108,10 +130,6 @@ function renderFetch(context: CurrentContext): Html {
       { method: 'POST', path: '/boot/releases', body: tag === '' ? {} : { tag }, scope: 'admin' },
     ])}`
 }
-
-const NAMED = 'The owner and the name, as in the address of the repository.'
-const UNNAMED =
-  'This package does not name it. Enter owner/name, as in the address of the page where you got flasher: https://github.com/owner/name.'
 
 const NOTHING_REFUSED: Pick<Notice, 'typed' | 'errors'> = { typed: {}, errors: {} }
 
@@ -164,8 +182,8 @@ const renderUpload = (): Html =>
 
 const renderBuild = (): Html =>
   html`<p class="hint">
-    Or build it: run <code>npx pnpm build:images netboot-pc</code> as root in the checkout that this
-    server runs from, then load this page again.
+    Run <code>npx pnpm build:images netboot-pc</code> as root in the checkout that this server runs
+    from, then load this page again.
   </p>`
 
 /** The card of the live system on the other servers of a fleet: which of them have it, and what keeps one from it. */
@@ -204,6 +222,11 @@ function renderServers(view: ClusterView | null): Content {
           </ul>`,
   })
 }
+
+const OFFLINE = [
+  ['Upload its files', renderUpload()],
+  ['Build it', renderBuild()],
+] as const
 
 const JUMPS = [
   ['Live systems', '#artifacts'],

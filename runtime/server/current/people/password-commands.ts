@@ -5,6 +5,7 @@ import {
   MIN_PASSWORD_LENGTH,
   type NewPasswordRefusal,
 } from '#kit/web/access/rules/login-throttle.ts'
+import { upperFirst } from '#kit/foundation/text.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { renderOrigin } from '#kit/config/rules/settings-parser.ts'
 import { createPasswords, generatePassword, hashPassword } from '#fleet/access/passwords.ts'
@@ -75,14 +76,24 @@ async function endSessions(
   )
 }
 
-/** Asks twice on a terminal, else reads one line. Rejects with a Fault `misuse`. */
+const MAX_TRIES = 3
+
+/**
+ * Asks twice on a terminal, and again after a mistake; else reads one line. Rejects with a Fault
+ * `misuse`.
+ */
 export async function askPassword({ stdin, stderr }: ProcessEnvironment): Promise<string> {
-  const password = await readHiddenLine(stdin, stderr, 'New password: ')
-  refuseUnfit(password, null)
-  if (stdin.isTTY === true) {
-    refuseUnfit(password, await readHiddenLine(stdin, stderr, 'Repeat password: '))
+  const isTerminal = stdin.isTTY === true
+  const ask = (prompt: string) => readHiddenLine(stdin, stderr, prompt)
+  for (let tries = isTerminal ? MAX_TRIES : 1; ; tries -= 1) {
+    const password = await ask('New password: ')
+    const alone = checkNewPassword(password, null)
+    const checked =
+      alone.ok && isTerminal ? checkNewPassword(password, await ask('Repeat password: ')) : alone
+    if (checked.ok) return password
+    if (tries === 1) throw refused(checked.refusal)
+    stderr.write(`${upperFirst(REFUSALS[checked.refusal])}. Try again.\n`)
   }
-  return password
 }
 
 const REFUSALS: Readonly<Record<NewPasswordRefusal, string>> = {
@@ -92,9 +103,9 @@ const REFUSALS: Readonly<Record<NewPasswordRefusal, string>> = {
   differs: 'the two passwords differ',
 }
 
-function refuseUnfit(password: string, repeated: string | null): void {
-  const checked = checkNewPassword(password, repeated)
-  if (checked.ok) return
-  const hint = checked.refusal === 'too-short' ? { hint: '--generate generates one.' } : {}
-  throw new Fault('misuse', REFUSALS[checked.refusal], hint)
-}
+const refused = (why: NewPasswordRefusal): Fault =>
+  new Fault(
+    'misuse',
+    REFUSALS[why],
+    why === 'too-short' ? { hint: '--generate generates one.' } : {},
+  )

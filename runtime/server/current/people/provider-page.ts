@@ -74,13 +74,13 @@ async function show(context: CurrentContext): Promise<Answer> {
       </nav>
       ${card({
         title: '1. At the provider',
-        body: html`<p>Register this server as a confidential web client. ${preset?.todo}</p>
+        body: html`<p>Register this server as a confidential web client. ${preset?.register}</p>
           ${factList([
             ['Redirect URI', copyable(`${origin}${PROVIDER_PATH}/callback`)],
             ['After the logout', copyable(`${origin}/ui/login`)],
           ])}`,
       })}
-      ${card({ title: '2. Here', body: await renderForm(context, filled) })}
+      ${card({ title: '2. On this server', body: await renderForm(context, filled) })}
       ${provider === null ? null : renderSwitch(isOff(context))}`,
   })
 }
@@ -116,7 +116,8 @@ const renderSwitch = (off: boolean): Html =>
     aside: off ? badge('ready', 'off') : badge('done', 'on'),
     body: html`<p>
         ${off ? 'The login page does not offer it yet.' : 'The login page offers it.'} The test logs
-        nobody in and changes nothing.
+        nobody in and changes
+        nothing.${off ? '' : ' After you turn it off, people who are logged in stay logged in.'}
       </p>
       <div class="row">
         <a class="button" href="${PROVIDER_TEST_PATH}">Test the login</a>
@@ -128,13 +129,16 @@ const renderSwitch = (off: boolean): Html =>
       </div>`,
   })
 
-/** A provider that is set for the first time stays off until somebody turns it on. */
+/** A provider that is set for the first time is off before it can be used, until somebody turns it on. */
 async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const { store } = context.services
   const isFirst = findProvider(context) === null
-  const answer = await saveConfig(context, form, { page: PATH })
-  if (isFirst && findProvider(context) !== null)
-    await context.services.store.save({ [PROVIDER_SWITCH]: 'off' })
-  return answer
+  if (isFirst) await store.save({ [PROVIDER_SWITCH]: 'off' })
+  try {
+    return await saveConfig(context, form, { page: PATH })
+  } finally {
+    if (isFirst && findProvider(context) === null) await store.save({ [PROVIDER_SWITCH]: null })
+  }
 }
 
 async function turn(context: CurrentContext, form: URLSearchParams): Promise<Answer> {

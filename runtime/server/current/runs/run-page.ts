@@ -23,6 +23,7 @@ import { renderMoment, renderSpan, renderTime, type Clock } from '#kit/web/ui/ti
 import { pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 import { nameOf, isWaiting, willFlash } from '#server/current/view/machine-view.ts'
+import { findMovedChannel } from '#server/current/machines/now-card.ts'
 import { renderRemovalButton } from './run-removal.ts'
 import { renderBar, machinePath } from '#server/pages/machines/machines-list.ts'
 import {
@@ -240,7 +241,11 @@ function renderAgain(context: CurrentContext, run: Run, machine: Machine | null)
   const label = run.result === 'done' ? 'Flash again…' : 'Try again…'
   const path = machinePath(machine.mac)
   if (fingerprint(armed) === fingerprint(machine)) {
-    return questionButton({ action: `${path}/do/flash`, label })
+    const moved = findMovedChannel(context, machine)
+    return questionButton({
+      action: `${path}/do/flash`,
+      label: moved === null ? label : html`Flash with the new image of <bdi>${moved}</bdi>…`,
+    })
   }
   return html`<form class="inline" ${opensQuestion(path)}>
     ${hidden({ ...valuesOf(armed), was: fingerprint(machine), confirm: 'ask' })}

@@ -59,8 +59,8 @@ function renderMachineSummary(
   withoutSubject: string | null,
   findName: EventWords['findName'],
 ): Content {
-  const { summary, subject_kind: kind, subject_id: id } = event
-  if (kind !== 'machine' || id === null || !summary.includes(id) || !parseMac(id).ok) return summary
+  const { summary, subject_id: id } = event
+  if (id === null || !summary.includes(id) || !parseMac(id).ok) return summary
   const [before = '', ...rest] = summary.split(id)
   const after = rest.join(id)
   if (id === withoutSubject) return before === '' ? upperFirst(after.trim()) : summary

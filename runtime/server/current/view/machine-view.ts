@@ -306,6 +306,10 @@ function renderRunning({ image, disk, stalled, mode }: Run, is: string, next: st
   return html`<p class="sentence">${stalled ? is : sentence} ${next}</p>`
 }
 
+export const NO_IMAGES: Html = html`<p class="hint">
+  No images yet. <a href="/ui/cache#add">Add an image</a> by its address or as a file.
+</p>`
+
 /** `a1b2c3d4e5f6, 412 MB`. */
 export const aboutImage = ({ sha256, sizeBytes }: CatalogEntry): Content =>
   fillHtml('{checksum}, {size}', {

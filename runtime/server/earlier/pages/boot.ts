@@ -11,6 +11,8 @@ import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import type { EarlierContext } from './machine-view.ts'
+import { saveConfig } from '#server/pages/settings/file-posts.ts'
+import { FIRST_BUTTON, readRefusals, renderFew } from '#server/pages/settings/settings-list.ts'
 import { formAt, pageAt } from '#server/pages/context-routes.ts'
 
 const PATH = '/ui/boot'
@@ -20,6 +22,12 @@ const PATIENCE_MS = 10_000
 
 export const BOOT_PAGES = [
   pageAt(PATH, 'read', show, { reach: 'shared' }),
+  formAt(
+    `${PATH}/source`,
+    'admin',
+    (context: EarlierContext, form) => saveConfig(context, form, { page: PATH }),
+    { reach: 'shared' },
+  ),
   formAt(`${PATH}/fetch-release`, 'admin', fetchRelease, { reach: 'shared' }),
   formAt(
     `${PATH}/cancel-fetch`,
@@ -66,7 +74,7 @@ async function show(context: EarlierContext): Promise<Answer> {
         }),
       })}`,
     })}
-    ${card({ title: 'Fetch a release', body: renderFetch(context) })}
+    ${card({ title: 'Fetch a release', body: await renderFetch(context) })}
     ${card({
       title: 'Upload a file',
       body: renderUploadForm({
@@ -86,17 +94,29 @@ const renderSummary = (isWhole: boolean): Html =>
     ? html`<p>Machines boot the live system from this server.</p>`
     : banner(
         'needs-you',
-        'Machines cannot boot the live system yet. Fetch a release, or upload the missing files.',
+        'Machines cannot boot the live system yet. Fetch a release below, or upload the files that are missing: they are part of every release.',
       )
 
-function renderFetch({ services: { config, releases }, notice }: EarlierContext): Content {
-  const obstacle = releases.obstacle()
+const SOURCE = ['releases.base_url', 'boot.release_repo']
+
+async function renderFetch(context: EarlierContext): Promise<Content> {
+  const { services, notice } = context
+  const { config, releases } = services
   const { boot, releases: site } = config.current()
-  if (obstacle !== null) {
-    const lacking = site.base_url === '' ? 'releases.base_url' : 'boot.release_repo'
+  if (releases.obstacle() !== null) {
+    const view = { paths: await config.listEditPaths(), refusals: readRefusals(context) }
     return html`<p>
-      ${fillHtml('To fetch releases, set {setting} in the settings.', { setting: html`<a href="/ui/settings#${lacking}">${config.list().find(({ name }) => name === lacking)?.setting.title}</a>` })}
-    </p>`
+        Enter the site and the repository where you got flasher. For https://github.com/owner/name,
+        they are https://github.com and owner/name.
+      </p>
+      <form method="post" action="${PATH}/source" class="careful">
+        ${FIRST_BUTTON}
+        ${renderFew(
+          view,
+          SOURCE.flatMap((name) => config.list().filter((row) => row.name === name)),
+        )}
+        <button class="primary">Save</button>
+      </form>`
   }
   const refused = notice()
   return html`<form method="post" action="${PATH}/fetch-release">

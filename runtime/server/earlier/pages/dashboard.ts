@@ -4,7 +4,7 @@ import { fill, fillCount } from '#kit/foundation/text.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { badge, card, emptyState, progress, refreshOnNews } from '#kit/web/ui/elements.ts'
 import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { renderTime } from '#kit/web/ui/times.ts'
+import { dayOf, renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 import {
   machinePath,
@@ -33,6 +33,7 @@ async function show(context: EarlierContext): Promise<Answer> {
   // What failed comes first.
   const [waiting, running] = [find(NEEDS_ATTENTION, 'state'), find('state:running', '-seen')]
   const flashed = find('-flashed:never', '-flashed')
+  const clock = context.clock()
   return await context.show({
     title: 'Dashboard',
     learn: 'earlier-line.html',
@@ -62,14 +63,23 @@ async function show(context: EarlierContext): Promise<Answer> {
           ${
             running.length === 0
               ? null
-              : renderRows('Running now', running, (each) => renderRunning(viewOf(context, each)))
+              : renderRows(
+                  'Running now',
+                  running.map((each) => renderRunning(viewOf(context, each))),
+                )
           }
         </div>
         <div>
           ${
             flashed.length === 0
               ? null
-              : renderRows('Last flashed', flashed, (each) => renderFlashed(context, each))
+              : renderRows(
+                  'Last flashed',
+                  groupBy(flashed.slice(0, 50 * MAX_ROWS), ({ image, last_flashed_at: at }) => [
+                    image,
+                    at === null ? null : dayOf({ ...clock, now: new Date(at) }),
+                  ]).map((group) => renderFlashed(clock, group)),
+                )
           }
         </div>
       </div>
@@ -79,17 +89,21 @@ async function show(context: EarlierContext): Promise<Answer> {
 
 const listPath = (q: string): string => address(MACHINES_PATH, { q })
 
-const renderRows = (
-  title: string,
-  machines: readonly Machine[],
-  renderRow: (machine: Machine) => Html,
-): Html =>
+const renderRows = (title: string, rows: readonly Html[]): Html =>
   card({
     title,
     body: html`<ul class="rows">
-      ${machines.slice(0, MAX_ROWS).map(renderRow)}
+      ${rows.slice(0, MAX_ROWS)}
     </ul>`,
   })
+
+/** Machines of the same kind: one line. */
+const groupBy = (
+  machines: readonly Machine[],
+  kindOf: (machine: Machine) => unknown,
+): readonly (readonly Machine[])[] => [
+  ...Map.groupBy(machines, (machine) => JSON.stringify(kindOf(machine))).values(),
+]
 
 function renderWaiting(
   context: EarlierContext,
@@ -97,14 +111,18 @@ function renderWaiting(
   machines: number,
 ): Html {
   const all = html`<a class="small" href="${listPath(NEEDS_ATTENTION)}">All ${waiting.length}</a>`
+  const groups = groupBy(waiting, (machine) => {
+    const { view } = viewOf(context, machine)
+    return [view.state, view.is]
+  })
   return card({
     title: 'Needs attention',
-    aside: waiting.length > MAX_ROWS ? all : null,
+    aside: groups.length > MAX_ROWS ? all : null,
     body:
       waiting.length === 0
         ? renderCalm(machines)
         : html`<ul class="rows">
-            ${waiting.slice(0, MAX_ROWS).map((machine) => renderOne(context, machine))}
+            ${groups.slice(0, MAX_ROWS).map((group) => renderGroup(context, group))}
           </ul>`,
   })
 }
@@ -114,39 +132,62 @@ const renderCalm = (machines: number): Html =>
     ? emptyState('No machines yet', 'Boot one from the network and it appears here.')
     : html`<p class="dim">Nothing needs attention.</p>`
 
-const renderName = (machine: Machine): Html =>
-  html`<a class="grow" href="${machinePath(machine.mac)}"
-    ><bdi>${printable(nameOf(machine))}</bdi></a
-  >`
+const MAX_NAMED = 4
 
-function renderOne(context: EarlierContext, machine: Machine): Html {
-  const { view } = viewOf(context, machine)
+const renderNames = (group: readonly Machine[]): Html =>
+  html`${group
+    .slice(0, MAX_NAMED)
+    .map(
+      (machine, at) =>
+        html`${at === 0 ? null : ', '}<a href="${machinePath(machine.mac)}"
+            ><bdi>${printable(nameOf(machine))}</bdi></a
+          >`,
+    )}${group.length > MAX_NAMED ? ` and ${group.length - MAX_NAMED} more` : null}`
+
+function renderGroup(context: EarlierContext, group: readonly Machine[]): Content {
+  const [first, ...others] = group
+  if (first === undefined) return null
+  const { view } = viewOf(context, first)
+  const [seen = ''] = group
+    .map(({ last_seen_at: at }) => at ?? '')
+    .toSorted()
+    .toReversed()
+  const isNew = isUnassigned(first)
   return html`<li>
     <span class="grow"
-      >${renderStateBadge(view)} ${renderName(machine)}<br /><span class="small dim"
+      >${renderStateBadge(view)} ${renderNames(group)}<br /><span class="small dim"
         >${view.is}</span
       ></span
     >
-    <span class="when">${renderTime(machine.last_seen_at, context.clock(), 'never seen')}</span>
-    <a class="button" href="${machinePath(machine.mac)}"
-      >${isUnassigned(machine) ? 'Configure' : 'Open'}</a
-    >
+    <span class="when">${renderTime(seen || null, context.clock(), 'never seen')}</span>
+    ${
+      others.length === 0
+        ? html`<a class="button" href="${machinePath(first.mac)}"
+            >${isNew ? 'Configure' : 'Open'}</a
+          >`
+        : html`<a class="button" href="${listPath(isNew ? 'is:discovered' : NEEDS_ATTENTION)}"
+            >Show all ${group.length}</a
+          >`
+    }
   </li>`
 }
 
 const renderRunning = ({ machine, view, run }: StatedMachine): Html =>
   html`<li>
-    ${renderName(machine)}${run === null ? progress(null, null, view.is) : renderBar(run)}
+    <span class="grow">${renderNames([machine])}</span>${
+      run === null ? progress(null, null, view.is) : renderBar(run)
+    }
   </li>`
 
-const renderFlashed = (context: EarlierContext, machine: Machine): Html =>
+/** Of one image and day. */
+const renderFlashed = (clock: Clock, group: readonly Machine[]): Html =>
   html`<li>
     <span class="grow"
-      >${renderName(machine)}<br /><span class="small dim"
-        ><bdi>${printable(machine.image ?? '')}</bdi></span
+      >${renderNames(group)}<br /><span class="small dim"
+        ><bdi>${printable(group[0]?.image ?? '')}</bdi></span
       ></span
     >
-    <span class="when">${renderTime(machine.last_flashed_at, context.clock())}</span>
+    <span class="when">${renderTime(group[0]?.last_flashed_at ?? null, clock)}</span>
   </li>`
 
 interface SetupStep {

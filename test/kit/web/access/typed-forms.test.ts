@@ -161,6 +161,18 @@ test('each kind of field is filled in as it was typed, also with what looks like
   assert.match(String(renderTyped(typed)), '<pre>of the form, too</pre>')
 })
 
+test('the answer to a question comes back in the form that leads to it, which asks again', () => {
+  const page = `<form method="post" action="/ui/x"><input type="hidden" name="confirm" value="ask">
+<input type="hidden" name="of" value="1"><input name="a" value="old"></form>`
+  const typed = { at: 0, who: 'p1', action: '/ui/x', page: '/ui/x', lost: [] }
+  const fill = (...fields: [string, string][]) => fillPage(page, { ...typed, fields })
+  const filled = fill(['of', '1'], ['a', 'new'], ['confirm', '1234']) ?? ''
+  assert.ok(filled.includes('name="confirm" value="ask"') && filled.includes('value="new"'), filled)
+  assert.not.match(filled, '1234')
+  assert.is(fill(['of', '2'], ['a', 'new'], ['confirm', '1234']), null)
+  assert.is(fill(['of', '1'], ['confirm', 'yes']), null)
+})
+
 test('on the earlier line a login after an ended session shows the form, and sends nothing', async () => {
   await using server = await createEarlierServer()
   const logIn = await server.request('/ui/login', {

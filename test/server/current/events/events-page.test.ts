@@ -267,6 +267,12 @@ test('the steps of a flash are below its end, whatever other machines did meanwh
   ])
 })
 
+test('what a new machine reports is one block', () => {
+  const kinds = ['inventory', 'token.missing', 'discovered'].map((kind) => `machine.${kind}`)
+  const events = ['netboot.pxe.offered', ...kinds].map((kind, at) => eventOf(9 - at, { kind }))
+  assert.equal(foldedIds(events), [[9, 8, 7, 6]])
+})
+
 test('how a flash ended and what has to be acknowledged is never folded away', () => {
   const failed = { kind: 'machine.flash_failed' }
   assert.equal(foldedIds([eventOf(3), eventOf(2, failed), eventOf(1)]), [[3], [2, 1]])

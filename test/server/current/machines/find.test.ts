@@ -66,6 +66,16 @@ test('finds machines, labels, images, settings, people, pages and actions', asyn
   includes(await find(admin, 'netboot'), '/ui/netboot Network boot')
   includes(await find(admin, 'first boot'), '/ui/first-boot Templates')
   includes(await find(admin, 'add person'), '/ui/people/add Add a person')
+  for (const [text, row] of [
+    ['restart', '/ui/settings#power.networks Set up power control'],
+    ['backup', '/ui/backups Restore a backup'],
+    ['settings time zone', '/ui/settings#display.timezone Time zone display.timezone'],
+    ['sso', '/ui/people/provider Set up login with a provider'],
+    ['arm', '/ui/machines Arm machines Select them, then Actions'],
+    ['arm bench', `/ui/machines/${mac}#intent Flash Bench 7`],
+  ] as const)
+    includes(await find(admin, text), row)
+  assert.not.match((await find(admin, 'restart')).join('\n'), 'Restart machines')
   includes(await find(admin, 'flash bench'), `/ui/machines/${mac}#intent Flash Bench 7`)
   includes(await find(admin, 'bench 7'), `/ui/machines/${mac}/timeline Timeline of Bench 7`)
 
@@ -87,6 +97,8 @@ test('finds machines, labels, images, settings, people, pages and actions', asyn
   assert.not.match(forLea.join('\n'), /Add a machine|Settings/)
   includes(forLea, '/ui/account#tokens Create an API token')
   assert.equal(await find(lea, 'flash bench'), [])
+  assert.equal(await find(lea, 'restart'), [])
+  assert.equal(await find(otto, 'restart'), [])
   assert.not.match((await find(lea, 'bench 7')).join('\n'), /Flash Bench|Configure/)
   for (const ask of [otto, lea]) {
     assert.equal(await find(ask, 'loop limit'), [])

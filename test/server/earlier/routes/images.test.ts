@@ -528,9 +528,11 @@ for (const [what, options, reason] of FAILURES) {
 test('without a site, with a bad tag, or without a session nothing is fetched', async () => {
   await using server = await createEarlierServer()
   const ask = await server.operator()
+  const fields = await (await ask('/ui/boot')).text()
+  assert.match(fields, /Enter the site and the repository where you got flasher/)
   assert.match(
-    await (await ask('/ui/boot')).text(),
-    /To fetch releases, set <a href="\/ui\/settings#releases\.base_url">Release site</,
+    fields,
+    /action="\/ui\/boot\/source"[^]*name="releases.base_url"[^]*name="boot.release_repo"/,
   )
   for (const tag of ['../evil', 'a b', 'latest']) {
     const answer = await ask('/ui/boot/fetch-release', post(tag))

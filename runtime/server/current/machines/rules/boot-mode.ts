@@ -135,7 +135,7 @@ export const RULES = {
     will: 'List its disks, then boot its disk',
   }),
   'disks-stale': liveSystem('ready', {
-    reason: 'Its inventory is older than inventory_refresh.',
+    reason: 'Its inventory is out of date.',
     word: 'lists its disks',
     is: 'The list of its disks is out of date.',
     next: 'Its next network boot lists them again, then it boots its own disk.',
@@ -181,7 +181,7 @@ export const RULES = {
     next: UNTIL_ARMED,
   }),
   expired: disk('ready', {
-    reason: 'It was armed for longer than armed_hours. Arm it again to flash it.',
+    reason: 'Its order to flash has expired. Arm it again to flash it.',
     is: 'Its order to flash has expired.',
     next: UNTIL_ARMED,
   }),
@@ -225,7 +225,7 @@ export const RULES = {
   }),
   queued: {
     ...flash({
-      reason: 'It waits for its turn, as max_flashes machines are being flashed.',
+      reason: 'It waits for its turn: as many machines as allowed are being flashed.',
       is: 'Ready to be flashed.',
       next: 'Its next network boot waits for its turn, then flashes it.',
     }),

@@ -6,7 +6,7 @@ interface ProviderPreset {
   readonly scope?: string
   readonly nameClaim?: string
   readonly roleClaims?: string
-  readonly todo: string
+  readonly register: string
 }
 
 /** By what the address of the page says. As their documentation describes them (docs/people.md). */
@@ -14,36 +14,39 @@ export const PRESETS: Readonly<Record<string, ProviderPreset>> = {
   keycloak: {
     title: 'Keycloak',
     issuer: 'https://<host>/realms/<realm>',
-    todo: 'Add a mapper Group Membership to it: token claim name groups, full group path off. Roles take names of groups.',
+    register:
+      'Add a mapper Group Membership to it: token claim name groups, full group path off. Roles take names of groups.',
   },
   entra: {
     title: 'Entra ID',
     issuer: 'https://login.microsoftonline.com/<tenant-id>/v2.0',
     roleClaims: 'roles',
-    todo: 'Create app roles, and assign groups to them under Enterprise applications. Roles take values of app roles.',
+    register:
+      'Create app roles, and assign groups to them under Enterprise applications. Roles take values of app roles.',
   },
   google: {
     title: 'Google',
     issuer: 'https://accounts.google.com',
     nameClaim: 'email',
     roleClaims: 'hd\nemail',
-    todo: 'Google sends no groups. Roles take a Workspace domain or mail addresses.',
+    register: 'Google sends no groups. Roles take a Workspace domain or mail addresses.',
   },
   okta: {
     title: 'Okta',
     issuer: 'https://<organization>.okta.com',
     scope: 'openid profile email groups',
-    todo: 'Set a groups claim filter with the name groups. Roles take names of groups.',
+    register: 'Set a groups claim filter with the name groups. Roles take names of groups.',
   },
   authentik: {
     title: 'authentik',
     issuer: 'https://<host>/application/o/<application>/',
-    todo: 'Choose a signing key and a strict redirect URI. Roles take names of groups.',
+    register: 'Choose a signing key and a strict redirect URI. Roles take names of groups.',
   },
   gitlab: {
     title: 'GitLab',
     issuer: 'https://<host>',
-    todo: 'Give it the scopes openid, profile and email. Roles take full paths of groups, such as lab/admins.',
+    register:
+      'Give it the scopes openid, profile and email. Roles take full paths of groups, such as lab/admins.',
   },
 }
 
