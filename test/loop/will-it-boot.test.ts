@@ -14,6 +14,7 @@ import { parseEfiProgram } from '#engine/bootable/rules/efi-program.ts'
 import { createFlasher } from '#engine/flash/flasher.ts'
 import { decideNotes, WHOLE_DISK } from '#engine/flash/rules/flash-plan.ts'
 import { openFileSource } from '#engine/image/sources/source.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
 import { createLoop } from '#test/support/disk/loop.ts'
 import { packBuffer } from '#test/support/disk/packed-image.ts'
 
@@ -273,6 +274,55 @@ test('BIOS, UEFI and processors are told apart', async () => {
   assert.is(judgeBoot(none, null).answer, 'unknown')
 })
 
+test("Windows' code in the first sector proves a BIOS boot only where a partition is active", async () => {
+  const bios = await readFirmware('x64', at('pc'))
+  const answerOf = async (table: 'gpt' | 'dos', active: boolean) => {
+    const image = makeImage({ table })
+    const bytes = readFileSync(image)
+    // As Windows 11 writes it, up to the search for the active partition.
+    bytes.write(
+      '33c08ed0bc007c8ec08ed8be007cbf0006b90002fcf3a450681c06cbfbb90400bdbe07807e00007c0b',
+      0,
+      'hex',
+    )
+    if (active) bytes.writeUInt8(0x80, 446)
+    writeFileSync(image, bytes)
+    return judgeBoot(await look(image), bios).answer
+  }
+  assert.is(await answerOf('gpt', false), 'unknown')
+  assert.is(await answerOf('gpt', true), 'unknown')
+  assert.is(await answerOf('dos', false), 'unknown')
+  assert.is(await answerOf('dos', true), 'boots')
+})
+
+const withNames = (...names: readonly string[]) => ({
+  certificates: names.map((name) => ({ fingerprint: '0'.repeat(64), name, subject: name })),
+  digests: '',
+  others: 0,
+})
+
+test("Microsoft's two pairs of certificates are told apart", async () => {
+  const firmware = await secure(listOf('x509', own))
+  const judge = (signer: string, ...trusted: readonly string[]) => {
+    const certificate = { fingerprint: '1'.repeat(64), contentFingerprint: '', name: signer }
+    const signatures = [{ certificates: [certificate], issuer: 'root' }]
+    const program = { processor: 'x64' as const, digest: '1'.repeat(64), signatures, sbat: null }
+    const image = { bios: false, programs: [program], unread: [], hasSystemPartition: true }
+    const keys = { ...firmware, allowed: withNames(...trusted), revoked: withNames() }
+    return sentencesOf(judgeBoot({ ...image, isDisc: false }, keys))
+  }
+  const all = ['Microsoft UEFI CA 2023', 'Windows UEFI CA 2023']
+  assert.match(
+    judge('Microsoft Corporation UEFI CA 2011', ...all),
+    "of Microsoft's certificates for systems other than Windows, the firmware trusts only “Microsoft UEFI CA 2023”. The image's boot loader is signed by “Microsoft Corporation UEFI CA 2011”.",
+  )
+  assert.match(
+    judge('Microsoft Windows Production PCA 2011', ...all),
+    "for Windows' boot manager, the firmware trusts only “Windows UEFI CA 2023”.",
+  )
+  assert.match(judge('Microsoft UEFI CA 2023', 'Windows UEFI CA 2023'), 'firmware trusts “Windows')
+})
+
 const countSigners = (program: Buffer) => parseEfiProgram(program)?.signatures.length ?? 0
 
 test('a program that lies is none, or has no signer', () => {
@@ -328,19 +378,31 @@ test('a program whose parts lie all over the image is not read for ever', async 
   assert.ok(read <= 1.1 * 2 ** 30, String(read))
 })
 
+const findNone = async () => null
+
 test('a flash of a disk that is no stick says before the first byte that this machine would not start', async () => {
   const image = makeImage({ program: SHIM })
   await using loop = await createLoop({ megabytes: 64 })
-  const planNotes = async (firmware: FirmwareFacts) => {
+  const planNotes = async (firmware: FirmwareFacts, from = image, more: object = {}) => {
     const flasher = createFlasher({ env: {}, readFirmware: async () => firmware })
     const targets = [{ path: loop.device }]
-    const order = { image, format: null, targets, options: WHOLE_DISK }
+    const order = { image: from, format: null, targets, options: WHOLE_DISK, ...more }
     await using planned = await flasher.plan(order, new AbortController().signal)
     return planned.disks.flatMap((disk) => decideNotes(disk.image))
   }
   assert.equal(await planNotes(await secure(listOf('x509', ca2023))), [])
-  const [note = ''] = await planNotes(await secure(listOf('x509', own)))
+  const refusing = await secure(listOf('x509', own))
+  const [note = ''] = await planNotes(refusing)
   assert.match(note, 'This machine does not start from this image. Secure Boot is on')
+  const bytes = readFileSync(image)
+  await using server = await startHostileServer((request, response) =>
+    sendFile(bytes, request, response),
+  )
+  assert.equal(await planNotes(refusing, `${server.origin}/a.img`), [note])
+  assert.equal(await planNotes(refusing, `${server.origin}/a.img`, { renewSource: findNone }), [])
+  // Without ranges, nothing is looked at.
+  await using whole = await startHostileServer((_, response) => response.end(bytes))
+  assert.not.match(String(await planNotes(refusing, `${whole.origin}/a.img`)), 'does not start')
 })
 
 test.run()

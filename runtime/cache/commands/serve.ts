@@ -37,6 +37,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
     upstreamSeconds: () => config.current().cache.upstream_check_interval,
     now,
     log,
+    env,
   })
   const passwords = createPasswords({
     path: paths.password,

@@ -373,6 +373,12 @@ function catalogRoutes(site: CacheSite): readonly Route[] {
     }
   }
 
+  function showBoot(event: H3Event) {
+    const found = cache.findBoot(getRouterParam(event, 'sha256') ?? '')
+    if (found === null) throw refuse(404, 'not known yet, or the image can be looked into')
+    return json(found)
+  }
+
   async function add(event: H3Event, body: unknown) {
     const added = await cache.add(body)
     if (added.ok) return json(renderAdded(added.value, peerOf(event).baseUrl), 201)
@@ -405,6 +411,7 @@ function catalogRoutes(site: CacheSite): readonly Route[] {
   const entry = '/catalog/entries/:name'
   return [
     { method: 'GET', path: '/catalog', access: 'open', isCompressed: true, handle: list },
+    { method: 'GET', path: '/catalog/boot/:sha256', access: 'open', handle: showBoot },
     { method: 'POST', path: '/catalog/entries', ...change, takes: 'json', handle: add },
     { method: 'DELETE', path: '/catalog/entries', ...change, handle: remove },
     { method: 'DELETE', path: entry, ...change, handle: remove },

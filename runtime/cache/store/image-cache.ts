@@ -26,6 +26,8 @@ import {
   rememberUse,
   type StoredSource,
 } from '#cache/blobs/blobs.ts'
+import { createBootFacts } from './boot-facts.ts'
+import { createDecoders } from '#engine/image/formats.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { listRows } from './cache-rows.ts'
 import { createCaptures } from '#cache/captures/captures.ts'
@@ -35,7 +37,7 @@ import { createUploads } from '#cache/arrivals/arrivals.ts'
 import { createPins, DATA_FOLDER, type Pins } from './pins.ts'
 import { type ManifestImage, renderFlaw } from '#engine/catalog/rules/manifest.ts'
 import { readManifest } from '#engine/catalog/catalog-manifests.ts'
-import type { Environment } from '#kit/host/shell.ts'
+import { createShell, type Environment } from '#kit/host/shell.ts'
 import { makeFolder } from '#kit/host/folders.ts'
 import { openPartialFiles } from '#kit/host/partial-files.ts'
 import { createRecords, selectRecords } from '#kit/host/records.ts'
@@ -82,6 +84,18 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const uploads = await createUploads(receiving)
   const named = { ...receiving, isBound: pins.hasFile }
   const captures = await createCaptures(named)
+  const bootFacts = await createBootFacts({
+    records,
+    changes,
+    data,
+    rows,
+    log,
+    decoders: createDecoders({ shell: createShell({ env: parts.env ?? {} }) }),
+    open: async ({ fileName }, sha256) => {
+      const file = fileName === '' ? null : dropped.find(fileName)
+      return file === null ? await blobs.peek(sha256) : await dropped.open(file)
+    },
+  })
   const recalling = startRecalling({ index, blobs, indexes, log })
   const upstreamChecks = startUpstreamChecks({ ...parts, index, downloads })
 
@@ -92,6 +106,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     version: stores.version,
     uploads,
     captures,
+    findBoot: bootFacts.find,
     space: room.space,
     pin: pins.pin,
     listLabels: pins.listLabels,
@@ -125,7 +140,15 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     cancel: (name: string) => downloads.cancel(keyOf(findEntry(index, name))),
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
-      for (const part of [upstreamChecks, recalling, downloads, uploads, captures, dropped])
+      for (const part of [
+        bootFacts,
+        upstreamChecks,
+        recalling,
+        downloads,
+        uploads,
+        captures,
+        dropped,
+      ])
         await part[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },
@@ -283,6 +306,8 @@ interface ImageCacheDependencies {
   /** Interval of the looks at the sources; Infinity: never. */
   upstreamSeconds(): number
   now(): Date
+  /** For decoders; absent: none of tools. */
+  readonly env?: Environment
   /** Monotonic milliseconds. */
   elapsed?(): number
   readonly log: { info(message: string): void; warn(message: string): void }

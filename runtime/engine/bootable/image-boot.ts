@@ -3,8 +3,12 @@ import type { ImageFormat } from '#appliance/disk-images.ts'
 import {
   EFI_SYSTEM,
   hasDosSignature,
+  isBootSector,
+  type Partition,
   parsePartitions,
   parseTableSector,
+  PROTECTIVE,
+  readDosEntries,
   renderGuid,
 } from '#engine/disk/rules/partition-tables.ts'
 import { FORMATS } from '#engine/image/rules/format.ts'
@@ -35,7 +39,7 @@ export async function describeMisfit(
   }
 }
 
-const HEAD_BYTES = 1024 * 1024
+export const HEAD_BYTES = 1024 * 1024
 /** Where firmware looks on a disk that it does not know (UEFI 2.10, 3.5.1.1). */
 const FOLDER = ['EFI', 'BOOT'] as const
 /** A kernel with its own initrd in one program is larger than this, and so is what lies. */
@@ -54,14 +58,16 @@ export async function readImageBoot(
   const at = keepBlocks(readAt)
   const head = Buffer.alloc(HEAD_BYTES)
   const bytes = head.subarray(0, await at(head, 0))
-  const places = listPlaces(bytes)
+  const places = listBootPlaces(bytes)
   const found = {
     programs: [] as EfiProgram[],
     unread: [] as EfiProcessor[],
     left: MAX_PROGRAMS_BYTES,
   }
   // Without a table, all of it may be one FAT.
-  for (const place of [0, ...places]) {
+  const isDisc = hasDiscMark(bytes)
+  const onDisc = isDisc ? await listDiscPlaces(at, bytes) : []
+  for (const place of [0, ...places.map(({ offset }) => offset), ...onDisc]) {
     const files = await openFat(at, place)
     if (files !== null) await findPrograms(files, found)
   }
@@ -70,29 +76,64 @@ export async function readImageBoot(
     programs: found.programs,
     unread: found.unread,
     hasSystemPartition: places.length > 0,
-    isDisc: bytes.toString('latin1', DISC_AT, DISC_AT + DISC_MARK.length) === DISC_MARK,
+    isDisc,
   }
 }
 
-/** ECMA-119 with El Torito 1.0: sector 17. */
-const DISC_AT = 17 * 2048 + 7
+// ECMA-119 with El Torito 1.0. Firmware finds it on disks as well (EDK II, PartitionDxe).
+const DISC_SECTOR = 2048
+const BOOT_RECORD = 17 * DISC_SECTOR
 const DISC_MARK = 'EL TORITO SPECIFICATION'
+const FOR_EFI = 0xef
+const BOOTABLE = 0x88
 
-/** What comes before the disk's identity in the first sector. */
-const hasBootCode = (head: Buffer) =>
-  hasDosSignature(head) && head.subarray(0, 440).some((byte) => byte !== 0)
+export const hasDiscMark = (head: Buffer): boolean =>
+  head.toString('latin1', BOOT_RECORD + 7, BOOT_RECORD + 7 + DISC_MARK.length) === DISC_MARK
+
+/** The FATs of its boot catalog that are for UEFI. */
+async function listDiscPlaces(at: ReadAt, head: Buffer): Promise<readonly number[]> {
+  const catalog = Buffer.alloc(DISC_SECTOR)
+  await at(catalog, head.readUInt32LE(BOOT_RECORD + 71) * DISC_SECTOR)
+  const places: number[] = []
+  let platform = catalog.readUInt8(1)
+  for (let place = 32; place < DISC_SECTOR; place += 32) {
+    const kind = catalog.readUInt8(place)
+    if (kind === 0x90 || kind === 0x91) platform = catalog.readUInt8(place + 1)
+    else if (kind === BOOTABLE && platform === FOR_EFI)
+      places.push(catalog.readUInt32LE(place + 8) * DISC_SECTOR)
+  }
+  return places
+}
+
+/** Null: it may start nothing. */
+function hasBootCode(head: Buffer): boolean | null {
+  // What comes before the disk's identity.
+  const code = head.subarray(0, 440)
+  if (!hasDosSignature(head) || code.every((byte) => byte === 0)) return false
+  // Of mkfs.fat, on a disk without a table.
+  if (isBootSector(head)) return code.includes('This is not a bootable disk') ? false : null
+  const isActive = readDosEntries(head).some(
+    ({ type, status }) => type !== PROTECTIVE && status === ACTIVE,
+  )
+  return isActive || !isOfWindows(code) ? true : null
+}
+
+const ACTIVE = 0x80
+/** Of each Windows since 2000: the stack is set, then BP is the table in the code's copy. */
+const isOfWindows = (code: Buffer) =>
+  code.indexOf('33c08ed0bc007c', 'hex') === 0 && code.includes('bdbe07', 0, 'hex')
 
 const EFI_GUID = renderGuid(EFI_SYSTEM)
 /** Firmware looks into each FAT of an MBR. */
 const FAT_TYPES = ['0xef', '0x0c', '0x0b', '0x0e', '0x06', '0x04', '0x01']
 
-function listPlaces(head: Buffer): readonly number[] {
+/** Where firmware looks for programs; `head`: the image's first MiB. */
+export function listBootPlaces(head: Buffer): readonly Pick<Partition, 'offset' | 'bytes'>[] {
   const partitions = parsePartitions(head, parseTableSector(head) ?? 512)
   if (!partitions.ok) return []
   return partitions.value
     .filter(({ type }) => type === EFI_GUID || FAT_TYPES.includes(type))
     .slice(0, MAX_PARTITIONS)
-    .map(({ offset }) => offset)
 }
 
 interface FoundPrograms {

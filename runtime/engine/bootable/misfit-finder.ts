@@ -3,10 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import { renderCacheBase } from '#engine/catalog/rules/cache-entry.ts'
+import { FORMATS } from '#engine/image/rules/format.ts'
 import { createSources } from '#engine/image/sources/sources.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { askOnce } from '#kit/net/json-client.ts'
+import { parseHttpTarget } from '#kit/net/rules/image-location.ts'
 import { createQueue } from '#kit/host/queue.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import type { FirmwareFacts } from '#engine/inventory/rules/firmware-facts.ts'
+import { BootRecordSchema } from './rules/boot-record.ts'
 import { readImageBoot } from './image-boot.ts'
 import { explainMisfit, type ImageBoot, judgeBoot } from './rules/boot-facts.ts'
 
@@ -23,6 +29,7 @@ const WAIT_MS = 1500
 /** Who may refuse waits longer. */
 const REFUSAL_WAIT_MS = 10_000
 const READ_MS = 30_000
+const MAX_FACTS_BYTES = 1024 * 1024
 /** So long, an image that could not be read is not read again. */
 const FAILED_MS = 60_000
 /** Images of one question; others are not looked at. */
@@ -36,12 +43,24 @@ export function createMisfitFinder({ env, cacheUrl }: MisfitDependencies) {
   // Each may hold a program of MAX_PROGRAM_BYTES.
   const inTurn = createQueue(2)
 
-  async function fetch({ url, format }: CatalogEntry): Promise<ImageBoot | null> {
+  async function fetch(image: CatalogEntry): Promise<ImageBoot | null> {
+    const { url, format } = image
     const stored = IMAGE_FORMATS.find((each) => each === format)
     if (stored === undefined) return null
     const signal = AbortSignal.timeout(READ_MS)
+    if (FORMATS[stored].entered === 'at-its-start') return await fetchFacts(image, signal)
     await using source = await sources.open(url, { signal })
-    return await readImageBoot(source, stored)
+    return (await readImageBoot(source, stored)) ?? (await fetchFacts(image, signal))
+  }
+
+  /** As the cache found out when it had the whole image; an error until then. */
+  async function fetchFacts({ url, sha256 }: CatalogEntry, signal: AbortSignal) {
+    const target = parseHttpTarget(`${renderCacheBase(cacheUrl() ?? '')}/catalog/boot/${sha256}`)
+    if (target === null) throw new Fault('source-broken', `${url} is not in the cache`)
+    const request = { maxBytes: MAX_FACTS_BYTES, timeoutMs: READ_MS, signal }
+    const { status, bytes } = await askOnce(env, target, request)
+    if (status !== 200) throw new Fault('source-broken', `the cache answers ${status}`)
+    return BootRecordSchema.parse(parseJson(bytes.toString())).boot
   }
 
   function read(image: CatalogEntry): Promise<ImageBoot | null> {

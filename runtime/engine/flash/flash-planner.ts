@@ -11,6 +11,7 @@ import {
 } from './rules/flash-plan.ts'
 import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import type { Provisioning } from './rules/provisioning.ts'
+import { FORMATS } from '#engine/image/rules/format.ts'
 import { renderUnseen } from '#engine/image/rules/image-head.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
@@ -134,11 +135,14 @@ async function planFrom(
   const found = await Promise.all(
     order.targets.map(({ path }) => untilAborted(signal, tools.disks.probe(path, image.path))),
   )
+  const noteBoot = createBootNotes(tools, order, opened, signal)
   const disks: PlannedDisk[] = []
   for (const [index, facts] of found.entries()) {
     const chosen = order.targets[index]?.chosen ?? null
     const others = found.slice(0, index)
-    disks.push(await planTarget(tools, opened, { ...order, facts, chosen, others }, signal))
+    disks.push(
+      await planTarget(tools, opened, { ...order, facts, chosen, others, noteBoot }, signal),
+    )
   }
   const held = undo.move()
   return { order, disks, source, [Symbol.asyncDispose]: () => held.disposeAsync() }
@@ -163,13 +167,14 @@ interface TargetOrder extends Pick<FlashOrder, 'options' | 'firstBoot' | 'provis
   readonly chosen: DiskIdentity | null
   /** The targets that were named before it. */
   readonly others: readonly TargetFacts[]
+  readonly noteBoot: NoteBoot
 }
 
 /** What speaks against the flash is a value; nothing is written. */
 async function planTarget(
   tools: FlashTools,
   { image, imageProblem, imageHint, sha256, indexSha256, source }: OpenedImage,
-  { facts: target, others, ...order }: TargetOrder,
+  { facts: target, others, noteBoot, ...order }: TargetOrder,
   signal: AbortSignal,
 ): Promise<PlannedDisk> {
   const index = order.options.indexSha256 ?? indexSha256
@@ -181,7 +186,7 @@ async function planTarget(
     : planned.refusal
   const same = findSameDisk(target, others)
   const refusals = same === null ? against : [...against, same]
-  const boot = planned.ok ? await describeBoot(tools, source, image.format, target) : []
+  const boot = planned.ok ? await noteBoot(target) : []
   const seen = addNotes(image, [...sectors.notes, ...boot])
   const findings = { image: seen, imageProblem, imageHint, target, options, refusals }
   const reasons = renderReasons(findings)
@@ -218,19 +223,49 @@ async function checkSectors(
 
 /** Sticks and cards are often for another machine. */
 const PORTABLE = ['usb', 'mmc', 'sdio']
+/** A plan does not wait longer for an image that is elsewhere. */
+const LOOK_MS = 5000
+
+type NoteBoot = (target: TargetFacts) => Promise<readonly string[]>
+
+/** Looks into the image once, for all disks of a plan. */
+function createBootNotes(
+  tools: FlashTools,
+  order: FlashOrder,
+  opened: OpenedImage,
+  signal: AbortSignal,
+): NoteBoot {
+  let looking: Promise<string | null> | null = null
+  return async ({ device }) => {
+    if (PORTABLE.includes(device?.tran ?? '')) return []
+    looking ??= describeBoot(tools, order, opened, signal)
+    const note = await looking
+    return note === null ? [] : [note]
+  }
+}
 
 async function describeBoot(
-  { readFirmware }: FlashTools,
-  source: Source,
-  format: ImageFacts['format'],
-  { device }: TargetFacts,
-): Promise<readonly string[]> {
-  const isPortable = PORTABLE.includes(device?.tran ?? '')
-  if (source.path === null || format === null || isPortable) return []
-  const { describeMisfit } = await import('#engine/bootable/image-boot.ts')
+  { readFirmware, sources }: FlashTools,
+  { image: location, renewSource }: FlashOrder,
+  { source, image: { format } }: OpenedImage,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const isLocal = source.path !== null
+  // A server that orders a flash has answered whoever asked for it.
+  const isOrdered = renewSource !== undefined
+  if (format === null || source.readAt === null || (isOrdered && !isLocal)) return null
   const firmware = await readFirmware()
-  const note = firmware === null ? null : await describeMisfit(source, format, firmware)
-  return note === null ? [] : [note]
+  if (firmware === null || FORMATS[format].entered === 'at-its-start') return null
+  const { describeMisfit } = await import('#engine/bootable/image-boot.ts')
+  if (isLocal) return await describeMisfit(source, format, firmware)
+  const soon = AbortSignal.any([signal, AbortSignal.timeout(LOOK_MS)])
+  try {
+    await using again = await sources.open(location, { signal: soon })
+    return await describeMisfit(again, format, firmware)
+  } catch (thrown) {
+    if (thrown instanceof Fault) return null
+    throw thrown
+  }
 }
 
 const addNotes = (image: ImageFacts, notes: readonly string[]): ImageFacts =>

@@ -245,6 +245,7 @@ open:
   /b/:token/** GET
   /blob GET
   /catalog GET
+  /catalog/boot/:sha256 GET
   /files/:name GET
   /healthz GET
   /imager.json GET

@@ -8,8 +8,8 @@ import {
 } from '#engine/inventory/rules/firmware-facts.ts'
 
 export interface ImageBoot {
-  /** Code for BIOS in the first sector. */
-  readonly bios: boolean
+  /** Code for BIOS in the first sector; null: it may start nothing. */
+  readonly bios: boolean | null
   /** Programs that firmware starts from a disk that it does not know, one for each processor. */
   readonly programs: readonly EfiProgram[]
   /** Processors whose program is there, and is too large or too damaged to be judged. */
@@ -44,12 +44,13 @@ export function judgeBoot(image: ImageBoot | null, firmware: FirmwareFacts | nul
 export function explainMisfit(image: ImageBoot | null, firmware: FirmwareFacts | null) {
   const verdict = judgeBoot(image, firmware)
   const isLoaded =
-    image !== null && (image.bios || image.programs.length > 0 || image.unread.length > 0)
+    image !== null && (image.bios === true || image.programs.length > 0 || image.unread.length > 0)
   return verdict.answer === 'refused' && isLoaded ? `${verdict.why} ${verdict.wayOut}` : null
 }
 
 function judgeBios({ bios, programs, unread, isDisc }: ImageBoot): BootVerdict {
-  if (bios) return BOOTS
+  if (bios === true) return BOOTS
+  if (bios === null) return unknown(UNPROVEN)
   if (programs.length > 0 || unread.length > 0)
     return refused(
       'The image starts by UEFI only, and this machine starts by BIOS.',
@@ -58,6 +59,8 @@ function judgeBios({ bios, programs, unread, isDisc }: ImageBoot): BootVerdict {
   return refused(isDisc ? DISC : 'The image has no boot loader.', OTHER_IMAGE)
 }
 
+const UNPROVEN =
+  'The code in the first sector may start nothing: it is that of Windows, and no partition is active, or that of a file system.'
 const DISC = 'The image starts from optical discs only.'
 const OTHER_IMAGE = 'Use another image.'
 
@@ -81,7 +84,7 @@ function judgeUefi(image: ImageBoot, firmware: FirmwareFacts): BootVerdict {
     return unknown(
       'The EFI system partition has no EFI/BOOT loader. Some firmware finds another one.',
     )
-  if (bios)
+  if (bios === true)
     return refused(
       'The image starts by BIOS only, and this machine starts by UEFI.',
       'Turn BIOS (CSM, legacy boot) on in the firmware, or use another image.',
@@ -130,11 +133,33 @@ function judgeAllowed({ digest, signatures }: EfiProgram, allowed: KeyList): Boo
   if (signatures.length === 0)
     return refused("Secure Boot is on, and the image's boot loader is not signed.", TURN_OFF)
   const signers = signatures.flatMap(({ certificates }) => certificates.at(-1) ?? [])
-  const trusts = `the firmware trusts ${listNames(allowed.certificates)}`
+  const trusts = describeTrust(allowed, signers)
   return refused(
     `Secure Boot is on, and ${trusts}. The image's boot loader is signed by ${listNames(signers)}.`,
     `${TURN_OFF} You can also enrol its certificate in the firmware.`,
   )
+}
+
+/** Microsoft's certificates of 2011 and of 2023 that do the same, by their names. */
+const PAIRS = [
+  {
+    signs: 'systems other than Windows',
+    names: ['Microsoft Corporation UEFI CA 2011', 'Microsoft UEFI CA 2023'],
+  },
+  {
+    signs: "Windows' boot manager",
+    names: ['Microsoft Windows Production PCA 2011', 'Windows UEFI CA 2023'],
+  },
+] as const
+
+function describeTrust({ certificates }: KeyList, signers: readonly { readonly name: string }[]) {
+  for (const { signs, names } of PAIRS) {
+    const isOf = ({ name }: { readonly name: string }) => names.some((each) => each === name)
+    const others = certificates.filter(isOf)
+    if (others.length > 0 && signers.some(isOf))
+      return `of Microsoft's certificates for ${signs}, the firmware trusts only ${listNames(others)}`
+  }
+  return `the firmware trusts ${listNames(certificates)}`
 }
 
 const STRANGE_KEYS = 'The firmware has keys of a kind that is not known here.'

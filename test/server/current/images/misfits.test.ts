@@ -1,5 +1,4 @@
 /** Whether machines would start from an image of the cache: what the questions before a flash say. */
-import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -7,10 +6,10 @@ import * as assert from 'uvu/assert'
 import { createServerHome, login } from '#test/support/server/flasher-web.ts'
 import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
 import { bring, makeFolder, serveCache } from '#test/support/server/image-cache.ts'
+import { makeShimImage } from '#test/support/disk/shim-image.ts'
 import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('whether machines start from an image, before they are armed')
-const SHIM = '/usr/lib/shim/shimx64.efi.signed'
 const MACHINES = ['52:54:00:00:00:01', '52:54:00:00:00:02'] as const
 const DISK = { path: '/dev/sda', serial: 'S1', size: '10G', size_bytes: 10 << 30 }
 
@@ -32,15 +31,7 @@ const FIRMWARE = {
 test('one machine, and several: who would not start, why, and the way out', async () => {
   await using folder = await makeFolder()
   const image = join(folder.path, 'a.img')
-  execFileSync('sh', [
-    '-ec',
-    `truncate -s 64M "$0"
-    printf 'label: gpt\\nstart=2048, size=120000, type=uefi\\n' | sfdisk -q "$0"
-    mkfs.fat -F 32 -s 1 --offset 2048 "$0" 60000 >/dev/null 2>&1
-    mmd -i "$0@@1M" ::/EFI ::/EFI/BOOT
-    mcopy -i "$0@@1M" ${SHIM} ::/EFI/BOOT/BOOTX64.EFI`,
-    image,
-  ])
+  makeShimImage(image)
   const bytes = await readFile(image)
   await using source = await startHostileServer((request, response) =>
     sendFile(bytes, request, response),
