@@ -160,18 +160,26 @@ export function parseGptPartitions({ entries, entryBytes }: GuidTable): readonly
 /** `type`: in hexadecimal as it is stored. */
 export const isBootLoaderType = (type: string): boolean => BOOT_LOADERS.includes(type)
 
-/** A copy, with new checksums. */
+/** A copy, with new checksums. Without a first sector it begins where it began. */
 export function changeLast(
   head: Buffer,
   table: GuidTable,
-  { number, lastSector }: Pick<GptPartition, 'number' | 'lastSector'>,
+  {
+    number,
+    firstSector,
+    lastSector,
+  }: Pick<GptPartition, 'number' | 'lastSector'> & { readonly firstSector?: number },
   sectorBytes: number,
 ): Buffer {
   const changed = Buffer.from(head)
   const header = changed.subarray(sectorBytes, sectorBytes + table.headerBytes)
   const start = Number(header.readBigUInt64LE(GPT_AT.entriesLba)) * sectorBytes
   const entries = changed.subarray(start, start + table.entries.length)
-  entries.writeBigUInt64LE(BigInt(lastSector), (number - 1) * table.entryBytes + ENTRY_AT.last)
+  const at = (number - 1) * table.entryBytes
+  if (firstSector !== undefined) {
+    entries.writeBigUInt64LE(BigInt(firstSector), at + ENTRY_AT.first)
+  }
+  entries.writeBigUInt64LE(BigInt(lastSector), at + ENTRY_AT.last)
   header.writeUInt32LE(crc32(entries), GPT_AT.entriesCrc)
   seal(header)
   return changed
@@ -180,7 +188,7 @@ export function changeLast(
 const TABLE_AT = 446
 const ENTRY_BYTES = 16
 const ENTRIES = [1, 2, 3, 4] as const
-const AT = { status: 0, type: 4, lastChs: 5, first: 8, sectors: 12 } as const
+const AT = { status: 0, firstChs: 1, type: 4, lastChs: 5, first: 8, sectors: 12 } as const
 export const PROTECTIVE = 0xee
 
 /** Of DOS, Windows 95 and Linux; they hold logical partitions. */
@@ -228,14 +236,26 @@ export const hasDosStates = (head: Buffer): boolean =>
 
 export const isExtendedType = (type: number): boolean => EXTENDED.includes(type)
 
-export function changeDosLast(head: Buffer, number: number, sectors: number): Buffer {
+/** Without a first sector it begins where it began. */
+export function changeDosLast(
+  head: Buffer,
+  number: number,
+  sectors: number,
+  first?: number,
+): Buffer {
   const changed = Buffer.from(head)
   const entry = entryOf(changed, number)
   entry.writeUInt32LE(sectors, AT.sectors)
-  // No cylinder, head and sector reach so far: every tool writes this instead.
-  entry.set([0xfe, 0xff, 0xff], AT.lastChs)
+  entry.set(NO_CHS, AT.lastChs)
+  if (first !== undefined) {
+    entry.writeUInt32LE(first, AT.first)
+    entry.set(NO_CHS, AT.firstChs)
+  }
   return changed
 }
+
+/** No cylinder, head and sector reach so far: every tool writes this instead. */
+const NO_CHS = [0xfe, 0xff, 0xff] as const
 
 const entryOf = (head: Buffer, number: number) => {
   const at = TABLE_AT + (number - 1) * ENTRY_BYTES

@@ -160,6 +160,7 @@ const PACK = {
   about: [
     'Writes the image as a .img.zst of independent frames of 4 MiB with an index. "zstd -d" unpacks it like any other. flasher decodes its frames on all cores, fetches no zeros, and with "flash --delta" fetches and writes only the blocks that differ from the disk.',
     'All formats that flasher writes can be packed. The file appears under its name when it is complete. An existing file is never overwritten.',
+    'With --shrink the image fits smaller disks: its ext4 and NTFS file systems become as small as they go, plus a reserve, and partitions behind them move. This works on a copy in TMPDIR (default: /var/tmp), needs no root, and never changes the source. The file appears only when every name, content, owner, mode, time, link, attribute and stream was compared with the source. Partitions keep their numbers and identities. What keeps its size is named with the reason. "flasher flash --grow" grows the last partition again.',
   ],
   positionals: [{ value: { name: 'IMAGE', completes: 'image' }, help: 'image to pack' }],
   flags: [
@@ -172,9 +173,30 @@ const PACK = {
     LEVEL_FLAG,
     FORMAT_FLAG,
     DIGEST_FLAG,
+    {
+      name: 'shrink',
+      value: null,
+      help: 'make its file systems as small as they go, so that it fits smaller disks',
+    },
+    {
+      name: 'reserve',
+      value: {
+        name: 'PERCENT',
+        completes: 'nothing',
+        default: '10%',
+        shape: { pattern: /^([0-9]{1,2}|[1-9][0-9]{2})%$/, words: 'a percentage from 0% to 999%' },
+      },
+      help: 'with --shrink: free space that is left, in percent of the least size',
+    },
     JSON_FLAG,
   ],
-  examples: [{ line: 'flasher pack debian.qcow2 --output debian.img.zst', does: 'pack an image' }],
+  examples: [
+    { line: 'flasher pack debian.qcow2 --output debian.img.zst', does: 'pack an image' },
+    {
+      line: 'flasher pack windows.qcow2 --shrink --reserve 20% --output windows.img.zst',
+      does: 'pack an image for smaller disks',
+    },
+  ],
 } as const satisfies Command
 
 const PUSH = {

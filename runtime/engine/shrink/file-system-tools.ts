@@ -1,0 +1,140 @@
+/** Shrinks the file system in a file with its own tools: ext with e2fsprogs, NTFS with ntfs-3g. */
+import { open, stat, truncate } from 'node:fs/promises'
+import { hasOrphanFile } from '#engine/disk/rules/file-systems.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { needTools, type Shell } from '#kit/host/shell.ts'
+import { isTableApart } from './ntfs-comparison.ts'
+import { planSize } from './rules/shrink-plan.ts'
+
+export interface ShrinkOrder {
+  readonly shell: Shell
+  /** The partition as a file of its own, which may be lost. */
+  readonly path: string
+  readonly first: Buffer
+  readonly bytes: number
+  readonly reservePercent: number
+  readonly signal: AbortSignal
+}
+
+const SHRINK_TOOLS = {
+  ext: ['e2fsck', 'resize2fs', 'tune2fs', 'dumpe2fs'],
+  ntfs: ['ntfsresize', 'ntfs-3g.probe'],
+} as const
+
+/** Each pass lets the next find a smaller least size. */
+const MAX_PASSES = 5
+
+type Shrunk = Result<number, string>
+
+/** Its new size; refused with why it keeps its own, as a clause. The file has that size then. */
+export async function shrinkExt(order: ShrinkOrder): Promise<Shrunk> {
+  const { shell, path, first, bytes, reservePercent } = order
+  await needTools(shell, SHRINK_TOOLS.ext)
+  const problem = await findExtProblem(order)
+  if (problem !== null) return refuse(problem)
+  const isOrphaned = hasOrphanFile(first)
+  // resize2fs 1.47.0 breaks that file: it is removed, then made again.
+  const without = isOrphaned
+    ? await runSteps(order, [['tune2fs', '-O', '^orphan_file', path]])
+    : null
+  if (without !== null) return refuse(without)
+  let least = Infinity
+  for (let pass = 0; pass < MAX_PASSES; pass += 1) {
+    const failed = await runSteps(order, [['resize2fs', '-M', path]])
+    if (failed !== null) return refuse(failed)
+    const { size } = await stat(path)
+    if (size >= least) break
+    least = size
+  }
+  const target = planSize(least, reservePercent)
+  if (target >= bytes) return refuse(FULL)
+  await truncate(path, target)
+  const again = isOrphaned ? [['tune2fs', '-O', 'orphan_file', path]] : []
+  const failed = await runSteps(order, [
+    ['resize2fs', path],
+    ...again,
+    ['e2fsck', '-f', '-n', path],
+  ])
+  return failed === null ? accept(target) : refuse(failed)
+}
+
+/** Nothing is repaired: what has errors stays as it is. */
+async function findExtProblem({ shell, path, signal }: ShrinkOrder): Promise<string | null> {
+  const run = async (...argv: readonly string[]) => {
+    const ended = await shell.run(argv, { signal })
+    signal.throwIfAborted()
+    return ended
+  }
+  if ((await run('e2fsck', '-f', '-n', path)).exitCode !== 0) return 'e2fsck finds errors in it'
+  const bad = await run('dumpe2fs', '-b', path)
+  if (bad.exitCode !== 0 || bad.stdout.trim() !== '') return 'it has bad blocks'
+  // resize2fs works only on what was just checked.
+  const { exitCode } = await run('e2fsck', '-f', '-p', path)
+  return exitCode > 1 ? 'e2fsck finds errors in it' : null
+}
+
+/** Why one of them failed, as a clause; null: none did. */
+async function runSteps(
+  { shell, signal }: ShrinkOrder,
+  steps: readonly (readonly string[])[],
+): Promise<string | null> {
+  for (const argv of steps) {
+    const { exitCode, stdout, stderr } = await shell.run(argv, { signal })
+    signal.throwIfAborted()
+    if (exitCode !== 0) return said(argv[0] ?? '', stderr.trim() || stdout)
+  }
+  return null
+}
+
+const FULL = 'it is full'
+
+const said = (tool: string, words: string) => {
+  const line = words.split('\n').findLast((text) => /\w/.test(text) && !/^\w+ \d/.test(text)) ?? ''
+  return `${tool} cannot shrink it (${line.trim().slice(0, 200)})`
+}
+
+/** Twice: without a question. */
+const NTFSRESIZE = ['ntfsresize', '--force', '--force', '--no-progress-bar'] as const
+const HIBERNATED = 14
+const STATES: Readonly<Record<number, string>> = {
+  [HIBERNATED]: 'Windows is hibernated in it: shut it down fully first (shutdown /s /f /t 0)',
+  15: 'it was not unmounted cleanly: shut Windows down fully first',
+}
+
+export async function shrinkNtfs(order: ShrinkOrder): Promise<Shrunk> {
+  const { shell, path, bytes, reservePercent } = order
+  await needTools(shell, SHRINK_TOOLS.ntfs)
+  const least = await readLeastNtfs(order)
+  if (!least.ok) return least
+  const target = planSize(least.value, reservePercent)
+  if (target >= bytes) return refuse(FULL)
+  const failed = await runSteps(order, [[...NTFSRESIZE, '--size', String(target), path]])
+  if (failed !== null) return refuse(failed)
+  await truncate(path, target)
+  const unsound = await runSteps(order, [[...NTFSRESIZE, '--check', path]])
+  return unsound === null ? accept(target) : refuse(unsound)
+}
+
+/** In bytes; refused with why it must not shrink. */
+async function readLeastNtfs({ shell, path, signal }: ShrinkOrder): Promise<Shrunk> {
+  const probe = await shell.run(['ntfs-3g.probe', '--readwrite', path], { signal })
+  if (probe.exitCode !== 0) return refuse(STATES[probe.exitCode] ?? 'ntfs-3g cannot read it')
+  const info = await shell.run(['ntfsresize', '--info', '--no-progress-bar', path], { signal })
+  signal.throwIfAborted()
+  const printed = info.stdout + info.stderr
+  if (/scheduled for check/.test(printed)) return refuse('Windows wants to check it first')
+  if (/Volume is full/i.test(printed)) return refuse(FULL)
+  const [, least] = /^You might resize at (\d{1,16}) bytes/m.exec(printed) ?? []
+  if (least === undefined) return refuse('ntfsresize finds errors in it')
+  if (await hasTableApart(path)) return refuse('its file table lies in too many pieces')
+  return accept(Number(least))
+}
+
+async function hasTableApart(path: string): Promise<boolean> {
+  await using file = await open(path)
+  return await isTableApart(async ({ offset, bytes }) => {
+    const into = Buffer.alloc(bytes)
+    await file.read(into, 0, bytes, offset)
+    return into
+  })
+}
