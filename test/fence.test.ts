@@ -51,7 +51,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   appliance: [],
   'build/demo': ['zod', 'node:'],
   build: ['zx', 'sade', 'consola', 'modern-tar', 'smol-toml', 'vitepress', 'node:'],
-  'runtime/bin': ['listhen', 'node:'],
+  'runtime/bin': ['listhen', '@inquirer/select', 'node:'],
   'runtime/library': [],
   'runtime/server/current': ['h3', 'hono', 'consola', 'zod'],
   'runtime/server/current/print': ['uqr'],

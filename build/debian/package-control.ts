@@ -13,7 +13,7 @@ interface ControlPlan {
   readonly kib: number
 }
 
-const UNITS = 'flasher-web.service flasher-cache.service'
+const UNITS = 'flasher-web.service flasher-cache.service flasher-proxy.path'
 
 export const CONFIGURATION_FILES: readonly string[] = ['/etc/flasher/flasher.env']
 
@@ -27,6 +27,7 @@ const SERVER_PATHS = [
   'usr/lib/systemd/',
   'usr/lib/sysusers.d/',
   'usr/sbin/flasher-web-activate-pxe',
+  'usr/sbin/flasher-web-proxy',
 ]
 
 /** Returns the package that a file of the tree belongs to; `path` is relative to `/`. */
@@ -58,7 +59,7 @@ const FIELDS: Readonly<Record<DebianName, (version: string) => readonly string[]
   'flasher-server': (version) => [
     `Depends: flasher (= ${version}), passwd`,
     'Recommends: libpam-modules-bin',
-    'Suggests: dnsmasq, ipmitool, ipxe, openssh-client, sudo',
+    'Suggests: dnsmasq-base, ipmitool, iproute2, ipxe, openssh-client, sudo',
     ...replaces(version),
     'Section: admin',
     'Description: boots machines over the network and flashes them',
@@ -117,7 +118,7 @@ fi
   prerm: `#!/bin/sh
 set -e
 if [ "$1" = remove ] && command -v systemctl >/dev/null; then
-  if [ -d /run/systemd/system ]; then systemctl stop ${UNITS}; fi
+  if [ -d /run/systemd/system ]; then systemctl stop ${UNITS} flasher-proxy.service; fi
   systemctl disable ${UNITS}
 fi
 `,

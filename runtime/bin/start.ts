@@ -1,4 +1,4 @@
-/** `pnpm start`: runs the machine server, and the cache service beside it unless another one is configured. */
+/** `pnpm start`: runs the machine server, the cache service beside it unless another one is configured, and with `--proxy` the DHCP proxy. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import process from 'node:process'
@@ -8,6 +8,8 @@ import { renderError } from '#kit/foundation/fault.ts'
 import { createLog } from '#kit/terminal/text/log.ts'
 import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
 import { renderOrigin } from '#cache/commands/configuration.ts'
+import { listLanAddresses } from '#fleet/boot/pxe-helper.ts'
+import { listProxyNetworks } from '#fleet/proxy/rules/wish.ts'
 import { loadLine } from './line.ts'
 import { listen, probe } from './listen.ts'
 import { leave, openProcess } from './open-process.ts'
@@ -15,12 +17,15 @@ import { leave, openProcess } from './open-process.ts'
 /** Where `pnpm build:images` leaves what it makes. */
 const BUILT_DIR = fileURLToPath(new URL('../../dist', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('flasher-cache.mjs', import.meta.url))
+const PROXY_PROGRAM = fileURLToPath(new URL('flasher-web-proxy.mjs', import.meta.url))
 /** How many ports from the configured one on are tried. */
 const MAX_PORTS = 20
 /** A small board may take long at its first start; a cache that fails ends at once. */
 const START_MS = 60_000
 
-const environment = openProcess('flasher-web')
+const opened = openProcess('flasher-web')
+const { proxy, argv } = takeProxyFlag(opened.argv)
+const environment = { ...opened, argv }
 const { stderr, env } = environment
 const log = createLog({
   program: 'flasher-web',
@@ -28,13 +33,17 @@ const log = createLog({
   style: decideTerminalStyle(env, stderr.isTTY),
 })
 let child: ChildProcess | null = null
+let proxyProcess: ChildProcess | null = null
 /** The server has ended; the cache ends with it. */
 let isEnding = false
 
 const { web } = await loadLine(environment)
-type StartCache = NonNullable<Parameters<typeof web>[0]['startCache']>
-const code = await web({ ...environment, listen, startCache, builtDir: BUILT_DIR })
-await endCache()
+type Environment = Parameters<typeof web>[0]
+type StartCache = NonNullable<Environment['startCache']>
+const withProxy = proxy === null ? {} : { startProxy: startProxyOn(proxy) }
+const code = await web({ ...environment, listen, startCache, ...withProxy, builtDir: BUILT_DIR })
+isEnding = true
+await Promise.all([end(child), end(proxyProcess)])
 await leave(code)
 
 /**
@@ -102,11 +111,93 @@ function isRunning({ pid, exitCode, signalCode }: ChildProcess): boolean {
   return pid !== undefined && exitCode === null && signalCode === null
 }
 
-async function endCache(): Promise<void> {
-  isEnding = true
-  const started = child
+async function end(started: ChildProcess | null): Promise<void> {
   if (started === null || !isRunning(started)) return
   const ended = once(started, 'exit')
-  started.kill('SIGTERM')
+  // The proxy may be root's, whom we may not signal: it ends when its input does.
+  if (started.stdin === null) started.kill('SIGTERM')
+  else started.stdin.end()
   await ended
+}
+
+function isFlag(word: string): boolean {
+  return word === '--proxy' || word.startsWith('--proxy=')
+}
+
+/** `--proxy` or `--proxy=192.0.2.0/24`; the rest is the server's. Null: it was not given. */
+function takeProxyFlag(words: readonly string[]) {
+  const given = words.filter(isFlag).at(-1)
+  return {
+    proxy: given === undefined ? null : given.slice('--proxy='.length),
+    argv: words.filter((word) => !isFlag(word)),
+  }
+}
+
+/** As root, by sudo where we are not. */
+function startProxyOn(given: string): NonNullable<Environment['startProxy']> {
+  return async ({ wishFolder, networks }) => {
+    const chosen = networks.length > 0 ? networks : await chooseNetwork(given)
+    if (chosen === null) return null
+    const folder = `/run/flasher-proxy-${process.pid}`
+    const words = ['run', `--wish=${wishFolder}`, `--folder=${folder}`, '--with-parent']
+    const [program = '', ...args] = [
+      ...(environment.isRoot ? [] : ['sudo']),
+      process.execPath,
+      PROXY_PROGRAM,
+      ...words,
+    ]
+    if (!environment.isRoot) log.note('the DHCP proxy answers as root, so sudo asks')
+    // sudo asks on the terminal itself.
+    const started = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+    proxyProcess = started
+    started.stdin.on('error', () => {})
+    started.once('error', (error) => log.note(`the DHCP proxy: ${renderError(error)}`))
+    started.once('exit', () => {
+      if (!isEnding && !environment.signal.aborted) log.note('the DHCP proxy has stopped')
+    })
+    const first = await Promise.race([
+      once(started.stdout, 'data'),
+      once(started, 'exit').catch(() => null),
+    ])
+    started.stdout.resume()
+    if (first === null || !isRunning(started)) return null
+    log.note(
+      `the DHCP proxy answers network boots in ${chosen.join(', ')}; the page DHCP shows what it hears`,
+    )
+    return { folder, networks: chosen }
+  }
+}
+
+/** Null: there is none to choose, and the reason was logged. */
+async function chooseNetwork(given: string): Promise<readonly string[] | null> {
+  const all = listProxyNetworks(listLanAddresses())
+  if (given !== '') {
+    const asked = given.split(',').map((one) => one.trim())
+    const wrong = asked.find((one) => !all.some(({ name }) => name === one))
+    if (wrong === undefined) return asked
+    log.note(`--proxy: ${wrong} is no network of this host: ${namesOf(all)}`)
+    return null
+  }
+  const [only] = all
+  if (only === undefined) {
+    log.note('--proxy: no network card of this host has an IPv4 address')
+    return null
+  }
+  if (all.length === 1) return [only.name]
+  if (process.stdin.isTTY !== true) {
+    log.note(
+      `--proxy: this host has several networks; name one with --proxy=NETWORK: ${namesOf(all)}`,
+    )
+    return null
+  }
+  const { default: select } = await import('@inquirer/select')
+  const choices = all.map(({ name, device }) => ({ value: name, name: `${name} (${device})` }))
+  const question = { message: 'Which network do machines boot from?', choices }
+  // Left by Ctrl-C: the server ends, too, or goes on without the proxy.
+  const answer = await select(question, { signal: environment.signal }).catch(() => null)
+  return answer === null ? null : [answer]
+}
+
+function namesOf(all: ReturnType<typeof listProxyNetworks>): string {
+  return all.map(({ name, device }) => `${name} (${device})`).join(', ')
 }

@@ -94,6 +94,8 @@ const [web, cacheUnit, earlier] = [
 run('server and cache are below 3', () => {
   assert.ok(web() < 3)
   assert.ok(cacheUnit() < 3)
+  // It runs as root.
+  assert.ok(judge('flasher-proxy.service', null) < 5)
 })
 
 run('the server of the earlier line gains privileges on purpose, and no more than it did', () => {

@@ -42,6 +42,34 @@ const HEAD = `# DHCP and network boot
 
 The last row must come first or exclude the others; otherwise iPXE loads itself again and again.
 
+## The proxy
+
+If you cannot change your DHCP server, this host can answer beside it. The proxy answers PXE and HTTP Boot clients,
+assigns no addresses, and serves the files by TFTP. It is off until an administrator turns it on:
+
+- **In a checkout**: \`npx pnpm start --proxy\`. It asks which network, where there are several
+  (\`--proxy=192.0.2.0/24\`), and asks \`sudo\` unless you are root. It needs the packages \`dnsmasq-base\` and
+  \`iproute2\`, and ends with the server.
+- **Debian packages, appliances**: _Turn on_ on the page **DHCP**, or in a file:
+
+  \`\`\`toml
+  [dhcp]
+  proxy = ["192.0.2.0/24"]
+  \`\`\`
+
+- **npm**: as root, with the state folder of the server:
+  \`flasher-web-proxy run --wish /var/lib/flasher/proxy --folder /run/flasher-proxy\`
+
+The page shows each machine that asks, what it was told and fetched, and why one is stuck. A dnsmasq or DHCP server of
+this host is neither changed nor restarted. If one has UDP port 67 or 4011 of that network, the proxy does not start and
+names it. The log is \`log\` in its folder below \`/run\`.
+
+UEFI machines get iPXE by PXE, which Secure Boot refuses, and the signed chain by HTTP Boot. With Secure Boot, use HTTP
+Boot: GRUB reads its server from the DHCP server's own answer, so by PXE it does not find this one.
+
+Some firmware ignores proxies when the DHCP server names a boot file itself; the page names that server. Use one proxy
+for each network.
+
 ## The files
 
 HTTP Boot needs only a live system on the server. A TFTP daemon needs these files under these names:

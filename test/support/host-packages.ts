@@ -29,7 +29,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   iproute2: 'machines that boot from the network: a network of their own',
   'ipxe-qemu': 'network cards that hold an iPXE',
   jq: 'examples of the documentation',
-  'kea-dhcp4-server': 'DHCP recipes as Kea reads them',
+  'kea-dhcp4-server': 'DHCP recipes as Kea reads them, and a server beside our proxy',
   lbzip2: '.bz2 images in parallel',
   'libnbd-bin': 'disks that fail: nbdfuse',
   'libarchive-tools': 'a package of Arch Linux, as makepkg makes it',

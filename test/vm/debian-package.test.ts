@@ -35,7 +35,8 @@ echo "installed: $(within dpkg-query --status flasher-server | sed -n 's/^Status
 echo "enabled: $(cd "$root/etc/systemd/system/multi-user.target.wants" && echo flasher-*)"
 echo "owner: $(within stat -c '%U:%G %a' /etc/flasher/flasher.env)"
 within systemd-analyze verify /usr/lib/systemd/system/flasher-web.service \
-  /usr/lib/systemd/system/flasher-cache.service && echo 'units: fine'
+  /usr/lib/systemd/system/flasher-cache.service /usr/lib/systemd/system/flasher-proxy.path \\
+  /usr/lib/systemd/system/flasher-proxy.service && echo 'units: fine'
 echo "version: $(within flasher --version)"
 
 # This host may have a state of its own, which shows through.
@@ -84,7 +85,7 @@ run('is installed, started and purged', async () => {
     text,
   )
   assert.is(lineOf('installed'), 'install ok installed', text)
-  assert.is(lineOf('enabled'), 'flasher-cache.service flasher-web.service', text)
+  assert.is(lineOf('enabled'), 'flasher-cache.service flasher-proxy.path flasher-web.service', text)
   assert.is(lineOf('owner'), 'root:flasher 640')
   assert.is(lineOf('units'), 'fine', text)
   assert.match(lineOf('version'), /\d+\.\d+\.\d+/)

@@ -19,6 +19,8 @@ interface TftpProbeDependencies {
   readonly port?: number
   readonly waitMs?: number
   readonly keepMs?: number
+  /** Absent: what most machines load first. */
+  readonly first?: string
   changed?(): void
 }
 
@@ -27,15 +29,15 @@ const HEAR_MS = 150
 
 /** Milliseconds: `waitMs` for an answer, `keepMs` until a finding is old. */
 export function createTftpProbe(dependencies: TftpProbeDependencies) {
-  const { port = 69, waitMs = 1500, keepMs = 10_000 } = dependencies
+  const { port = 69, waitMs = 1500, keepMs = 10_000, first = FIRST_FILE } = dependencies
   const hostOf = () => dependencies.host() || '127.0.0.1'
-  let found: ProbeResult = { host: hostOf(), file: FIRST_FILE, finding: { kind: 'unasked' } }
+  let found: ProbeResult = { host: hostOf(), file: first, finding: { kind: 'unasked' } }
   let lookedAt = -Infinity
   let looking: Promise<TftpState> | null = null
 
   async function ask(): Promise<TftpState> {
     const before = JSON.stringify(found)
-    found = await probe(hostOf(), port, waitMs)
+    found = await probe(hostOf(), port, waitMs, first)
     lookedAt = performance.now()
     if (JSON.stringify(found) !== before) dependencies.changed?.()
     return describe(found)
@@ -68,11 +70,16 @@ interface ProbeResult {
 
 const describe = ({ finding, host, file }: ProbeResult) => describeTftp(finding, host, file)
 
-async function probe(host: string, port: number, waitMs: number): Promise<ProbeResult> {
+async function probe(
+  host: string,
+  port: number,
+  waitMs: number,
+  first: string,
+): Promise<ProbeResult> {
   try {
     const { address, family } = await lookup(host)
     const type = family === 6 ? 'udp6' : 'udp4'
-    for (let file: string = FIRST_FILE; ;) {
+    for (let file = first; ;) {
       const finding = await exchange({ address, port, type, waitMs, file })
       const next = nextProbe(file, finding)
       if (next === null) return { host, file, finding }
@@ -80,7 +87,7 @@ async function probe(host: string, port: number, waitMs: number): Promise<ProbeR
     }
   } catch (thrown) {
     const finding = { kind: 'unreachable', why: renderError(thrown) } as const
-    return { host, file: FIRST_FILE, finding }
+    return { host, file: first, finding }
   }
 }
 

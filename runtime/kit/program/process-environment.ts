@@ -44,10 +44,27 @@ export interface ProcessEnvironment {
    * Absent: there is none to start. It ends with `signal`.
    */
   startCache?(options: CacheOptions): Promise<string | null>
+  /**
+   * Starts the DHCP proxy as root beside the server, null when it did not start. Absent: a unit runs
+   * it. It ends with us.
+   */
+  startProxy?(options: ProxyOptions): Promise<StartedProxy | null>
   /** Where `pnpm build:images` leaves live systems; absent: the program is not run from a checkout. */
   readonly builtDir?: string
   /** Where a person finds live systems to install; absent: in the package and beside it. */
   readonly liveFolders?: readonly string[]
+}
+
+interface ProxyOptions {
+  readonly wishFolder: string
+  /** Empty: one is chosen. */
+  readonly networks: readonly string[]
+}
+
+export interface StartedProxy {
+  /** Of its report. */
+  readonly folder: string
+  readonly networks: readonly string[]
 }
 
 interface CacheOptions {

@@ -1,4 +1,5 @@
 /** `flasher-web`: runs the server until it is asked to end. */
+import { makeWishFolder } from '#fleet/proxy/proxy-control.ts'
 import { renderError, type Fault } from '#kit/foundation/fault.ts'
 import { parseTimes, TIMES } from '#fleet/cluster/rules/lease.ts'
 import type { CompleteSet } from '#fleet/boot/rules/boot-set.ts'
@@ -19,7 +20,11 @@ import { replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
 import type { Database } from '#fleet/state/database.ts'
 import { SUCCESS } from '#kit/terminal/command/rules/command.ts'
 import { openLog, runServer } from '#kit/program/listening.ts'
-import type { Listening, ProcessEnvironment } from '#kit/program/process-environment.ts'
+import type {
+  Listening,
+  ProcessEnvironment,
+  StartedProxy,
+} from '#kit/program/process-environment.ts'
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 
 export async function serve(environment: ProcessEnvironment, given: Arguments): Promise<number> {
@@ -45,10 +50,21 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   })
   const generated = await passwords.ensure()
   const cacheBeside = await startCache(environment, given, config)
+  const proxyBeside = await startProxy(environment, config)
   const built = await takeBuilt(environment, config, log)
   const bootFiles = standby.bootFiles()
   if (built.length > 0) await bootFiles?.bootFiles.look()
-  const parts = { environment, config, state, log, release, passwords, cacheBeside, bootFiles }
+  const parts = {
+    environment,
+    config,
+    state,
+    log,
+    release,
+    passwords,
+    cacheBeside,
+    proxyBeside,
+    bootFiles,
+  }
   await using server = await createMachineServer(parts)
   const liveSystems = built.map((set) => renderBuilt(set, server.active()))
   const code = await runServer(
@@ -120,6 +136,16 @@ async function startCache(
     stateDir: config.stateDir,
     named: given.lists['config'] ?? [],
   })
+}
+
+/** With `pnpm start --proxy`; else a unit of root may run it. */
+async function startProxy(
+  { startProxy: start }: ProcessEnvironment,
+  config: LineConfig,
+): Promise<StartedProxy | null> {
+  if (start === undefined) return null
+  const wishFolder = await makeWishFolder(config.stateDir)
+  return await start({ wishFolder, networks: config.current().dhcp.proxy })
 }
 
 /** A live system that was built here is available at once; the server also runs without. */

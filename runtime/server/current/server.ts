@@ -23,10 +23,11 @@ import type { ServerLine } from '#server/routes/line.ts'
 import type { Site } from '#server/routes/site.ts'
 import type { Metrics } from '#kit/web/http/metrics.ts'
 import type { ServerLog } from '#kit/terminal/text/log.ts'
-import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
+import type { ProcessEnvironment, StartedProxy } from '#kit/program/process-environment.ts'
 import { openBackups, type State } from './assembly/state.ts'
 import { decideFolders, type LineConfig, saveSettings } from './assembly/configuration.ts'
 import { openNetboot, type OpenedBootFiles } from './assembly/netboot.ts'
+import { openProxy } from './assembly/proxy.ts'
 import { openNotify, openProviders } from './assembly/notify.ts'
 import { openPower, openProofs } from './power/power.ts'
 import { findCache, startPinner } from './images/pins.ts'
@@ -95,6 +96,8 @@ interface MachineServerDependencies {
   readonly passwords: Passwords
   /** Counts when no other cache is set. */
   readonly cacheBeside: string | null
+  /** The DHCP proxy that was started with the server. */
+  readonly proxyBeside?: StartedProxy | null
   /** Open already where this server stood by; null: it is opened here. */
   readonly bootFiles: OpenedBootFiles | null
   readonly options?: AssemblyOptions
@@ -146,6 +149,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         config,
         backups,
         netboot,
+        proxy: services.proxy,
         ...listPageStores(state),
         releaseSource,
         keeper,
@@ -356,6 +360,9 @@ async function openServices(
   const { liveFolders = listLiveFolders() } = environment
   const source = { config, state, catalog, hasCache, env, liveFolders, log, opened: bootFiles, now }
   const netboot = opened.use(await openNetboot(source))
+  const beside = given.proxyBeside ?? null
+  const near = { config, store: state.store, bootFiles: netboot.bootFiles, beside, log, now }
+  const proxy = opened.use(await openProxy(near))
   opened.use(startPinner({ config, state, secret, cacheBeside, env, log }))
   const backups = opened.use(await openBackups(config, state, release))
   const { store } = state
@@ -367,7 +374,7 @@ async function openServices(
   const watch = { proof, stamps }
   const providers = opened.use(openProviders({ config, env, log }))
   const notify = opened.use(await openNotify({ config, state, log, env, now }))
-  return { providers, catalog, origins, netboot, backups, control, watch, notify }
+  return { providers, catalog, origins, netboot, proxy, backups, control, watch, notify }
 }
 
 const openCatalog = (given: MachineServerDependencies, now: () => Date) =>

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { $ } from 'zx'
+import { collectWords, waitUntil } from '../waiting.ts'
 
 /** The address of the host on the interface `lan0`. */
 export const HOST_ADDRESS = '192.168.98.1'
@@ -122,6 +123,11 @@ export async function createDnsmasqHost() {
       const { stdout } = await run`${words}`
       return JSON.parse(stdout)
     },
+    /** What a machine on the wire loads. */
+    async fetchByTftp(name: string): Promise<string> {
+      const address = `tftp://${HOST_ADDRESS}/${name}`
+      return (await run`ip netns exec ${machine} curl -sS ${address}`).stdout
+    },
     /** Runs a dnsmasq with this configuration alone until the end of the scope. */
     async serve(configuration: string): Promise<AsyncDisposable> {
       const file = join(folder, 'block.conf')
@@ -142,8 +148,35 @@ export async function createDnsmasqHost() {
         },
       }
     },
-    /** Puts a machine in QEMU on the wire, beside a DHCP server that gives out addresses and nothing else. */
-    async openWire() {
+    /** Runs Kea on the machine's side, which assigns addresses and names this boot file, until the end of the scope. */
+    async serveByKea(bootFile: string): Promise<AsyncDisposable> {
+      const file = join(folder, 'kea.json')
+      const subnet = `${HOST_ADDRESS.replace(/\d+$/, '0')}/24`
+      const pool = ['60', '99'].map((last) => HOST_ADDRESS.replace(/\d+$/, last)).join('-')
+      const Dhcp4 = {
+        'interfaces-config': { interfaces: ['eth0'] },
+        'lease-database': { type: 'memfile', persist: false },
+        subnet4: [{ id: 1, subnet, pools: [{ pool }], 'boot-file-name': bootFile }],
+        loggers: [{ name: 'kea-dhcp4', severity: 'INFO', output_options: [{ output: 'stdout' }] }],
+      }
+      await writeFile(file, JSON.stringify({ Dhcp4 }))
+      const words = ['netns', 'exec', machine, 'setpriv', '--pdeathsig', 'KILL', 'kea-dhcp4']
+      const server = spawn('ip', [...words, '-c', file], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        env: { ...process.env, KEA_PIDFILE_DIR: folder, KEA_LOCKFILE_DIR: 'none' },
+      })
+      const ended = once(server, 'exit')
+      const said = collectWords(server)
+      await waitUntil(async () => said().includes('DHCP4_STARTED'), said)
+      return {
+        async [Symbol.asyncDispose]() {
+          server.kill('SIGKILL')
+          await ended
+        },
+      }
+    },
+    /** Puts a machine in QEMU on the wire, beside a DHCP server that gives out addresses, and what `own` adds. */
+    async openWire(own: readonly string[] = []) {
       const within = run({ prefix: `ip -n ${machine} ` })
       await within`link add br0 type bridge`
       await within`link set eth0 master br0`
@@ -158,9 +191,13 @@ export async function createDnsmasqHost() {
       const options = ['--keep-in-foreground', '--conf-file=/dev/null', '--port=0', '--user=root']
       const wire = ['--interface=br0', '--bind-interfaces', '--log-facility=-']
       const addresses = [`--dhcp-range=${range},255.255.255.0,1h`, `--dhcp-leasefile=${leases}`]
-      const router = spawn('ip', [...mortal, 'dnsmasq', ...options, ...wire, ...addresses], {
-        stdio: ['ignore', 'ignore', 'pipe'],
-      })
+      const router = spawn(
+        'ip',
+        [...mortal, 'dnsmasq', ...options, ...wire, ...addresses, ...own],
+        {
+          stdio: ['ignore', 'ignore', 'pipe'],
+        },
+      )
       held.defer(async () => {
         const ended = once(router, 'exit')
         router.kill('SIGKILL')

@@ -15,7 +15,7 @@ export const [SUDOERS = ''] = readBlocks('earlier-line.md', 'sudoers')
 export const [PASSWORD_DROP_IN = '', DROP_IN = ''] = readBlocks('earlier-line.md', 'ini')
 
 /** Logs in, posts a form, and prints the page that it leads to. */
-const POST = `
+export const POST = `
 const [base, password, path, form] = process.argv.slice(1)
 const post = (path, body, headers) =>
   fetch(base + path, { method: 'POST', body: new URLSearchParams(body), headers, redirect: 'manual' })
@@ -26,7 +26,7 @@ const next = answer === null ? '/ui/settings' : answer.headers.get('location')
 const page = await fetch(base + next, { headers: { cookie } })
 process.stdout.write([answer?.status, await page.text()].join(' '))`
 
-const GET = `
+export const GET = `
 const [base, password, path] = process.argv.slice(1)
 const body = new URLSearchParams({ password })
 const entered = await fetch(base + '/ui/login', { method: 'POST', body, redirect: 'manual' })

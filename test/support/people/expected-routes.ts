@@ -85,6 +85,8 @@ admin fleet:
   /ui/backups/:id/download GET
   /ui/backups/:id/restore GET POST
   /ui/dashboard/setup POST
+  /ui/dhcp/proxy POST
+  /ui/dhcp/proxy-off POST
   /ui/notifications GET
   /ui/notifications/:id GET POST
   /ui/notifications/:id/again POST

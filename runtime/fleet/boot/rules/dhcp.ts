@@ -11,6 +11,8 @@ export interface DhcpTarget {
   readonly network: string
   readonly prefix: number
   readonly loader: FirmwareLoader
+  /** By PXE from a proxy; absent: `loader`. */
+  readonly pxeLoader?: FirmwareLoader
   /** The site has other servers: iPXE gets the script that names all, by TFTP. */
   readonly hasOthers?: boolean
 }
@@ -66,7 +68,7 @@ export interface DhcpRecipe {
 }
 
 /** Firmware loads these by TFTP; iPXE never gets them, or it would load itself for ever. */
-const BIOS_FILE = 'undionly.kpxe'
+export const BIOS_FILE = 'undionly.kpxe'
 /** Debian's signed shim and GRUB, or iPXE, which Secure Boot refuses. */
 export const FIRMWARE_LOADERS = ['grub', 'ipxe'] as const
 export type FirmwareLoader = (typeof FIRMWARE_LOADERS)[number]
@@ -110,6 +112,7 @@ export const renderDhcpRecipes = (target: DhcpTarget): readonly DhcpRecipe[] => 
 
 const uefiOf = ({ loader }: DhcpTarget) => UEFI_FILES[loader].uefi
 const armOf = ({ loader }: DhcpTarget) => UEFI_FILES[loader].arm
+const pxeOf = ({ loader, pxeLoader = loader }: DhcpTarget) => UEFI_FILES[pxeLoader]
 const recipe = (id: RecipeName, text: string): DhcpRecipe => ({
   id,
   ...RECIPES[id],
@@ -122,7 +125,7 @@ export const scriptOf = ({
   hasOthers = false,
 }: Pick<DhcpTarget, 'baseUrl' | 'hasOthers'>) =>
   hasOthers ? AUTOEXEC : `${baseUrl}/pxe-bootstrap.ipxe`
-const AUTOEXEC = 'autoexec.ipxe'
+export const AUTOEXEC = 'autoexec.ipxe'
 const httpOf = ({ baseUrl }: DhcpTarget, file: string) => `${baseUrl}/boot/${file}`
 const lines = (...text: readonly string[]) => `${text.join('\n')}\n`
 
@@ -150,32 +153,42 @@ function renderDnsmasq(target: DhcpTarget): string {
   )
 }
 
-const dnsmasqHttp = (target: DhcpTarget): readonly string[] => [
+const dnsmasqHttp = (target: DhcpTarget, net = ''): readonly string[] => [
   '# or by UEFI HTTP Boot, which requires its own vendor class in the answer',
-  'dhcp-option-force=tag:http,tag:!ipxe,60,HTTPClient',
-  `dhcp-boot=tag:http,tag:!ipxe,${httpOf(target, uefiOf(target))}`,
-  'dhcp-option-force=tag:httparm,tag:!ipxe,60,HTTPClient',
-  `dhcp-boot=tag:httparm,tag:!ipxe,${httpOf(target, armOf(target))}`,
+  `dhcp-option-force=${net}tag:http,tag:!ipxe,60,HTTPClient`,
+  `dhcp-boot=${net}tag:http,tag:!ipxe,${httpOf(target, uefiOf(target))}`,
+  `dhcp-option-force=${net}tag:httparm,tag:!ipxe,60,HTTPClient`,
+  `dhcp-boot=${net}tag:httparm,tag:!ipxe,${httpOf(target, armOf(target))}`,
   '# iPXE goes on by HTTP',
-  `dhcp-boot=tag:ipxe,${scriptOf(target)},,${target.address}`,
+  `dhcp-boot=${net}tag:ipxe,${scriptOf(target)},,${target.address}`,
 ]
 
 const renderProxy = (target: DhcpTarget): string => `port=0\n${renderProxyDhcp(target)}`
 
-/** With `pxe-service`: PXE firmware takes no `dhcp-boot` from a proxy. */
-function renderProxyDhcp(target: DhcpTarget): string {
-  const { address, network, prefix } = target
+/** With `pxe-service`: PXE firmware takes no `dhcp-boot` from a proxy. Several networks have a tag each. */
+export function renderProxyDhcp(...targets: readonly DhcpTarget[]): string {
+  const tagOf = (at: number, verb = 'tag') => (targets.length > 1 ? `${verb}:net${at},` : '')
   return lines(
-    `dhcp-range=${network},proxy,${toAddress(maskOf(prefix))}`,
+    ...targets.map(
+      ({ network, prefix }, at) =>
+        `dhcp-range=${tagOf(at, 'set')}${network},proxy,${toAddress(maskOf(prefix))}`,
+    ),
     '# A proxy answers these alone, each with its own name',
     'dhcp-pxe-vendor=PXEClient,HTTPClient',
     ...dnsmasqTags,
-    '# Firmware loads its first file by TFTP',
-    `pxe-service=tag:!ipxe,x86PC,"flasher",${BIOS_FILE},${address}`,
-    `pxe-service=tag:!ipxe,X86-64_EFI,"flasher",${uefiOf(target)},${address}`,
-    `pxe-service=tag:!ipxe,BC_EFI,"flasher",${uefiOf(target)},${address}`,
-    `pxe-service=tag:!ipxe,ARM64_EFI,"flasher",${armOf(target)},${address}`,
-    ...dnsmasqHttp(target),
+    ...targets.flatMap((target, at) => [
+      '# Firmware loads its first file by TFTP',
+      ...Object.entries({
+        x86PC: BIOS_FILE,
+        'X86-64_EFI': pxeOf(target).uefi,
+        BC_EFI: pxeOf(target).uefi,
+        ARM64_EFI: pxeOf(target).arm,
+      }).map(
+        ([system, file]) =>
+          `pxe-service=${tagOf(at)}tag:!ipxe,${system},"flasher",${file},${target.address}`,
+      ),
+      ...dnsmasqHttp(target, tagOf(at)),
+    ]),
   )
 }
 

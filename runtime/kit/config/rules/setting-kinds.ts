@@ -209,6 +209,24 @@ export const ranges = listOf(
   /[\s,]+/,
 )
 
+/** Of IPv4, as whole networks: `192.0.2.0/24`. */
+export const networks = listOf(
+  z.cidrv4().refine(isNetwork),
+  {
+    most: 16,
+    wants: 'a list of up to 16 networks like 192.0.2.0/24, from /8 to /30',
+    example: '192.0.2.0/24',
+  },
+  /[\s,]+/,
+)
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits] = text.split('/')
+  const number = address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)
+  const prefix = Number(bits)
+  return prefix >= 8 && prefix <= 30 && number % 2 ** (32 - prefix) === 0
+}
+
 /** As `.pub` files have them, which hold blanks. */
 export const publicKeys = listOf(
   line.regex(PUBLIC_KEY),

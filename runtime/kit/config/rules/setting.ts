@@ -287,6 +287,7 @@ export const SECTIONS = {
   proof: 'The first boot after a flash ([first-boot.md](first-boot.md#has-it-booted)).',
   notify: 'Notifications ([notifications.md](notifications.md)).',
   netboot: 'More on network boot.',
+  dhcp: 'The proxy beside your DHCP server ([dhcp.md](dhcp.md#the-proxy)).',
   database: 'What servers share ([several-servers.md](several-servers.md)).',
   backup: 'Backups; the settings page saves the first three.',
   retention: 'What is kept, and for how long.',

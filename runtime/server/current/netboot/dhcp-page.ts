@@ -12,6 +12,7 @@ import {
 import { listLanAddresses } from '#fleet/boot/pxe-helper.ts'
 import { card, copyable, copyBlock, factList } from '#kit/web/ui/elements.ts'
 import { attributes, html, type Html } from '#kit/web/ui/html.ts'
+import { PROXY_PAGES, renderProxyCard } from './proxy-card.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 
@@ -19,7 +20,7 @@ import type { CurrentContext } from '#server/current/view/page-context.ts'
 export const DHCP_ID = 'dhcp-pxe'
 const DHCP_PATH = '/ui/dhcp'
 
-export const DHCP_PAGES = [pageAt(DHCP_PATH, 'read', show, { reach: 'shared' })]
+export const DHCP_PAGES = [pageAt(DHCP_PATH, 'read', show, { reach: 'shared' }), ...PROXY_PAGES]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const found = findDhcp(context)
@@ -27,7 +28,8 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: 'DHCP',
     learn: 'dhcp.html',
-    body: html`${
+    body: html`${await renderProxyCard(context)}
+    ${
       target === null
         ? null
         : card({
@@ -75,13 +77,12 @@ function renderOptions({ loader, server, base, hasOthers }: ReturnType<typeof fi
 }
 
 const LOADERS = {
-  label: 'What UEFI machines load',
   grub: 'Signed GRUB, also with Secure Boot',
   ipxe: 'iPXE, without Secure Boot',
 } as const
 
 const renderChoice = (chosen: FirmwareLoader, anchor: string): Html =>
-  html`<nav class="tabs" aria-label="${LOADERS.label}">
+  html`<nav class="tabs" aria-label="What UEFI machines load">
     ${FIRMWARE_LOADERS.map(
       (loader) =>
         html`<a

@@ -16,6 +16,7 @@ import type { ChangedLine } from '#server/current/machines/rules/machine-file.ts
 import type { LineConfig } from '#server/current/assembly/configuration.ts'
 import type { Notify } from '#server/current/assembly/notify.ts'
 import type { Netboot } from '#server/current/assembly/netboot.ts'
+import type { Proxy } from '#server/current/assembly/proxy.ts'
 import type { Machine } from '#server/current/machines/rules/machine.ts'
 import type { Surroundings } from '#server/current/machines/rules/surroundings.ts'
 import { nameOf, viewMachine, type MachineView } from './machine-view.ts'
@@ -34,6 +35,7 @@ export interface CurrentServices extends PageServices {
   readonly store: SettingsStore
   readonly backups: Backups
   readonly netboot: Netboot
+  readonly proxy: Proxy
   readonly templates: Templates
   readonly channels: Channels
   /** Without a site or repository in the settings. */

@@ -280,6 +280,15 @@ export const SETTINGS = {
       fallbackWords: '`127.0.0.1`',
     }),
   },
+  dhcp: {
+    proxy: setting({
+      title: 'Proxy beside the DHCP server',
+      topic: 'boot',
+      help: 'Networks of this host in which a proxy tells machines what to boot, beside the DHCP server. It assigns no addresses. Leave empty to turn it off.',
+      kind: kinds.networks,
+      fallback: [],
+    }),
+  },
   database: {
     url: setting({
       title: 'Address of the shared database',
