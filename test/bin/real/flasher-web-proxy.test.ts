@@ -91,6 +91,18 @@ test('as the units run them: the server gains nothing, and the proxy ends with t
   assert.is(proxy.isRunning(), false)
 })
 
+test('by somebody who is not root, with sudo', async () => {
+  await using host = await createDnsmasqHost()
+  await layBootFiles(host)
+  await using proxy = await startOwnProxy(host, { isSudoer: true })
+  assert.match(proxy.said(), 'answers as root, so sudo asks')
+  await proxy.saw(({ state }) => state === 'answering')
+  assert.match(await proxy.get('/ui/dhcp'), 'No machine has asked yet')
+  await proxy[Symbol.asyncDispose]()
+  assert.is(proxy.isRunning(), false)
+  assert.is(listUdp(host), '')
+})
+
 test('beside Kea, whose own boot file is named', async () => {
   await using host = await createDnsmasqHost()
   await layBootFiles(host)

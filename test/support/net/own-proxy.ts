@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { $ } from 'zx'
@@ -29,6 +29,29 @@ export async function layBootFiles({ folder }: Host): Promise<void> {
     await writeFile(join(boots, name), name.repeat(1000))
 }
 
+const SUDOER = 64_124
+
+/** Only somebody who may use sudo keeps what it takes to gain rights. */
+function renderCommand(uid: number | undefined, words: readonly string[]): readonly string[] {
+  const user = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
+  const bounds = uid === SUDOER ? [] : ['--bounding-set=-all', '--no-new-privs']
+  const prefix = uid === undefined ? [] : ['setpriv', ...user, ...bounds]
+  return [...prefix, process.execPath, ...words]
+}
+
+async function letSudo({ folder }: Host, state: string): Promise<void> {
+  const etc = join(folder, 'etc')
+  await appendFile(join(etc, 'passwd'), `lab:x:${SUDOER}:${SUDOER}::/nonexistent:/bin/sh\n`)
+  await appendFile(join(etc, 'group'), `lab:x:${SUDOER}:\n`)
+  await appendFile(join(etc, 'shadow'), 'lab:*:20000:0:99999:7:::\n')
+  const line = 'lab ALL=(root) NOPASSWD: ALL\n'
+  await writeFile(join(etc, 'sudoers.d/lab'), line, { mode: 0o440 })
+  await run`chown -R ${SUDOER}:${SUDOER} ${state}`
+}
+
+const folderOf = (uid: number | undefined, pid: number | undefined) =>
+  uid === undefined ? `/run/flasher-proxy-${pid}` : '/run/flasher-proxy'
+
 /** The UDP sockets of the host. */
 export function listUdp({ enter }: Host): string {
   const [program = '', ...words] = enter
@@ -40,24 +63,25 @@ interface OwnProxyOptions {
   readonly args?: readonly string[]
   /** As the unit has it: by this user, and the proxy runs by itself. */
   readonly uid?: number
+  /** `pnpm start` by somebody who is not root, but may use sudo. */
+  readonly isSudoer?: boolean
 }
 
 /** Needs root and the packages dnsmasq-base and iproute2. */
 export async function startOwnProxy(
   host: Host,
-  { port = '8123', args = ['--proxy'], uid }: OwnProxyOptions = {},
+  { port = '8123', args = ['--proxy'], uid, isSudoer = false }: OwnProxyOptions = {},
 ) {
   const state = join(host.folder, 'state')
   await mkdir(state, { recursive: true })
   await chmod(host.folder, 0o755)
   if (uid !== undefined) await run`chown -R ${uid}:${uid} ${state}`
-  const user = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--bounding-set=-all']
-  const [program = '', ...words] = [
-    ...host.enter,
-    ...(uid === undefined ? [] : ['setpriv', ...user, '--no-new-privs']),
-    process.execPath,
-    ...(uid === undefined ? [START, ...args] : [SERVER]),
-  ]
+  if (isSudoer) await letSudo(host, state)
+  const command = renderCommand(
+    isSudoer ? SUDOER : uid,
+    uid === undefined ? [START, ...args] : [SERVER],
+  )
+  const [program = '', ...words] = [...host.enter, ...command]
   const child = spawn(program, words, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -72,7 +96,7 @@ export async function startOwnProxy(
   const ended = once(child, 'exit')
   const said = collectWords(child)
   await waitUntil(async () => said().includes('Pages:'), said)
-  const folder = uid === undefined ? `/run/flasher-proxy-${child.pid}` : '/run/flasher-proxy'
+  const folder = folderOf(uid, child.pid)
   const base = `http://${HOST_ADDRESS}:${port}`
   const read = async () =>
     parseReport(await readFile(join(folder, 'report.json'), 'utf8').catch(() => ''), new Date())
