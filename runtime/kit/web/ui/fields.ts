@@ -2,6 +2,8 @@
 import { attributes, type Content, html, type Html } from './html.ts'
 
 interface FieldBase {
+  /** Where the name is the id of something else on the page. */
+  readonly id?: string
   readonly name: string
   readonly label: Content
   readonly hint?: Content
@@ -35,7 +37,8 @@ interface InputControl extends Control {
   readonly list?: string | null
 }
 
-const controlOf = ({ name, hint, error }: FieldBase): Control => ({
+const controlOf = ({ id = '', name, hint, error }: FieldBase): Control => ({
+  ...(id && { id }),
   name,
   isWrong: Boolean(error),
   describedBy:
@@ -53,7 +56,7 @@ const commonOf = ({ id, name, isWrong, describedBy }: Control) => ({
 
 const wrap = (field: FieldBase, control: Content): Html =>
   html`<div class="field">
-    <label for="${field.name}">${field.label}</label>
+    <label for="${field.id ?? field.name}">${field.label}</label>
     ${control}
     ${field.hint === undefined ? null : html`<p class="hint" id="${field.name}-hint">${field.hint}</p>`}
     ${field.error ? html`<p class="error" id="${field.name}-error">${field.error}</p>` : null}

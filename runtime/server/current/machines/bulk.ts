@@ -87,6 +87,9 @@ const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) =>
 
 const FIELDS_OF: Partial<Readonly<Record<BulkAction, readonly string[]>>> = {
   image: ['bty_image_ref'],
+  mode: ['boot_mode'],
+  'first-boot': ['first_boot'],
+  label: ['add', 'remove'],
   capture: ['capture_name', 'generalize'],
 }
 
@@ -166,7 +169,7 @@ function renderFields(
       cards: MODE_CARDS,
     })
   }
-  return html`${textField({ name: 'add', label: 'Add labels', hint: 'Separate with commas.' })}
+  return html`${textField({ id: 'added', name: 'add', label: 'Add labels', hint: 'Separate with commas.' })}
   ${textField({ name: 'remove', label: 'Remove labels' })}`
 }
 
