@@ -1,7 +1,7 @@
 /** The card of /ui/dhcp that switches the DHCP proxy, and shows live what it hears; its two posts. */
 import { describeArch, describeClient, type HeardClient } from '#fleet/proxy/rules/hearing.ts'
 import { describeRival, type ProxyReport } from '#fleet/proxy/rules/report.ts'
-import { fill } from '#kit/foundation/text.ts'
+import { fill, fillCount } from '#kit/foundation/text.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { badge, banner, card, refreshEvery } from '#kit/web/ui/elements.ts'
@@ -96,9 +96,14 @@ function renderLive(context: CurrentContext, report: ProxyReport | null): Conten
       ${networks.map(renderNetwork)}
       ${left.map(({ name, why: reason }) => html`<li><code>${name}</code> <span class="grow dim">${reason}</span></li>`)}
       ${tftpBy === null ? null : html`<li class="dim">Boot loaders come from ${tftpBy} on this host.</li>`}
-      ${restarts === 0 ? null : html`<li class="dim">dnsmasq was started again ${restarts} times.</li>`}
+      ${restarts === 0 ? null : html`<li class="dim">${fillCount(RESTARTS, restarts)}</li>`}
     </ul>
     ${renderClients(context, report)}`
+}
+
+const RESTARTS = {
+  one: 'dnsmasq was started again once.',
+  other: 'dnsmasq was started again {count} times.',
 }
 
 function renderNetwork({ name, device, answers, trouble }: ProxyReport['networks'][number]): Html {
