@@ -29,27 +29,41 @@ interface Pair {
   readonly after: number
 }
 
-/** What differs first, as a clause; null: nothing. */
+/** Of an inode of the shrunk one: the times that it had before. */
+export interface LostTimes {
+  readonly inode: number
+  readonly times: readonly string[]
+}
+
+/** What differs first, as a clause; null: nothing. `lost`: gets the times that differ, which is no difference then. */
 export async function compareExt(
   readBefore: ReadBytes,
   readAfter: ReadBytes,
   signal: AbortSignal,
+  lost: LostTimes[] | null = null,
 ): Promise<string | null> {
   const before = await openExt(readBefore)
   const after = await openExt(readAfter)
   const [was, is] = [before.layout, after.layout]
   const isSameKind = was.identity.equals(is.identity) && was.blockBytes === is.blockBytes
-  return isSameKind ? await compareTrees(before, after, signal) : 'its superblock'
+  return isSameKind ? await compareTrees({ before, after, lost }, signal) : 'its superblock'
 }
 
-async function compareTrees(before: Ext, after: Ext, signal: AbortSignal): Promise<string | null> {
+interface Sides {
+  readonly before: Ext
+  readonly after: Ext
+  readonly lost: LostTimes[] | null
+}
+
+async function compareTrees(sides: Sides, signal: AbortSignal): Promise<string | null> {
+  const { before, after } = sides
   const links = createLinks()
   const todo: Pair[] = [{ path: '', before: ROOT, after: ROOT }]
   for (let pair = todo.pop(); pair !== undefined; pair = todo.pop()) {
     signal.throwIfAborted()
     const one = await before.inode(pair.before)
     const two = await after.inode(pair.after)
-    const refusal = await compareInodes({ before, one, after, two }, pair)
+    const refusal = await compareInodes({ ...sides, one, two }, pair.after)
     if (refusal !== null) return `${refusal} of ${pair.path || '/'}`
     if (one.kind !== 'folder') continue
     const inside = pairEntries(pair.path, await before.list(one), await after.list(two))
@@ -100,20 +114,20 @@ function pairEntries(
 
 type Ext = Awaited<ReturnType<typeof openExt>>
 
-interface InodePair {
-  readonly before: Ext
+interface InodePair extends Sides {
   readonly one: Inode
-  readonly after: Ext
   readonly two: Inode
 }
 
 async function compareInodes(
-  { before, one, after, two }: InodePair,
-  pair: Pair,
+  { before, one, after, two, lost }: InodePair,
+  inode: number,
 ): Promise<string | null> {
   if (!one.kept.equals(two.kept)) return 'owner, mode, size or times'
-  // resize2fs gives those that lay behind the new end another number, which is a change.
-  if (pair.before === pair.after && !one.changed.equals(two.changed)) return 'the time of change'
+  if (one.times.join() !== two.times.join()) {
+    if (lost === null) return 'the times'
+    lost.push({ inode, times: one.times })
+  }
   const attributes = [await before.attributes(one), await after.attributes(two)] as const
   if (attributes[0].join('\n') !== attributes[1].join('\n')) return 'the attributes'
   // Folders hold numbers of inodes: their names are compared instead.

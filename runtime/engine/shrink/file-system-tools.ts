@@ -1,15 +1,21 @@
 /** Shrinks the file system in a file with its own tools: ext with e2fsprogs, NTFS with ntfs-3g. */
 import { open, stat, truncate } from 'node:fs/promises'
+import type { Range } from '#engine/disk/rules/extents.ts'
 import { hasOrphanFile } from '#engine/disk/rules/file-systems.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { needTools, type Shell } from '#kit/host/shell.ts'
+import type { ReadBytes } from './content-comparison.ts'
+import { compareExt, type LostTimes } from './ext-comparison.ts'
 import { isTableApart } from './ntfs-comparison.ts'
+import { renderTimes } from './rules/ext.ts'
 import { planSize } from './rules/shrink-plan.ts'
 
 export interface ShrinkOrder {
   readonly shell: Shell
   /** The partition as a file of its own, which may be lost. */
   readonly path: string
+  /** The partition as it was. */
+  readonly source: ReadBytes
   readonly first: Buffer
   readonly bytes: number
   readonly reservePercent: number
@@ -17,7 +23,7 @@ export interface ShrinkOrder {
 }
 
 const SHRINK_TOOLS = {
-  ext: ['e2fsck', 'resize2fs', 'tune2fs', 'dumpe2fs'],
+  ext: ['e2fsck', 'resize2fs', 'tune2fs', 'dumpe2fs', 'debugfs'],
   ntfs: ['ntfsresize', 'ntfs-3g.probe'],
 } as const
 
@@ -34,28 +40,54 @@ export async function shrinkExt(order: ShrinkOrder): Promise<Shrunk> {
   if (problem !== null) return refuse(problem)
   const isOrphaned = hasOrphanFile(first)
   // resize2fs 1.47.0 breaks that file: it is removed, then made again.
-  const without = isOrphaned
-    ? await runSteps(order, [['tune2fs', '-O', '^orphan_file', path]])
-    : null
-  if (without !== null) return refuse(without)
+  const without = isOrphaned ? [['tune2fs', '-O', '^orphan_file', path]] : []
+  const again = isOrphaned ? [['tune2fs', '-O', 'orphan_file', path]] : []
+  const least = await shrinkToLeast(order, without)
+  if (!least.ok) return least
+  const target = planSize(least.value, reservePercent)
+  if (target >= bytes) return refuse(FULL)
+  await truncate(path, target)
+  const failed =
+    (await runSteps(order, [['resize2fs', path], ...again])) ??
+    (await restoreTimes(order)) ??
+    (await runSteps(order, [['e2fsck', '-f', '-n', path]]))
+  return failed === null ? accept(target) : refuse(failed)
+}
+
+async function shrinkToLeast(
+  order: ShrinkOrder,
+  before: readonly (readonly string[])[],
+): Promise<Shrunk> {
+  const prepared = await runSteps(order, before)
+  if (prepared !== null) return refuse(prepared)
   let least = Infinity
   for (let pass = 0; pass < MAX_PASSES; pass += 1) {
-    const failed = await runSteps(order, [['resize2fs', '-M', path]])
+    const failed = await runSteps(order, [['resize2fs', '-M', order.path]])
     if (failed !== null) return refuse(failed)
-    const { size } = await stat(path)
+    const { size } = await stat(order.path)
     if (size >= least) break
     least = size
   }
-  const target = planSize(least, reservePercent)
-  if (target >= bytes) return refuse(FULL)
-  await truncate(path, target)
-  const again = isOrphaned ? [['tune2fs', '-O', 'orphan_file', path]] : []
-  const failed = await runSteps(order, [
-    ['resize2fs', path],
-    ...again,
-    ['e2fsck', '-f', '-n', path],
-  ])
-  return failed === null ? accept(target) : refuse(failed)
+  return accept(least)
+}
+
+/** resize2fs sets times of what gets another number, and of folders that name it. */
+async function restoreTimes({ shell, path, source, signal }: ShrinkOrder): Promise<string | null> {
+  const lost: LostTimes[] = []
+  try {
+    await using reader = await openReader(path)
+    const found = await compareExt(source, reader.read, signal, lost)
+    if (found !== null) return `resize2fs changes ${found}`
+  } catch (thrown) {
+    if (thrown instanceof RangeError) return 'it cannot be read'
+    throw thrown
+  }
+  if (lost.length === 0) return null
+  const input = lost.flatMap(({ inode, times }) => renderTimes(inode, times)).join('\n')
+  // What it does not set is found where the whole image is compared.
+  await shell.run(['debugfs', '-w', '-f', '-', path], { input: `${input}\n`, signal })
+  signal.throwIfAborted()
+  return null
 }
 
 /** Nothing is repaired: what has errors stays as it is. */
@@ -131,10 +163,19 @@ async function readLeastNtfs({ shell, path, signal }: ShrinkOrder): Promise<Shru
 }
 
 async function hasTableApart(path: string): Promise<boolean> {
-  await using file = await open(path)
-  return await isTableApart(async ({ offset, bytes }) => {
-    const into = Buffer.alloc(bytes)
-    await file.read(into, 0, bytes, offset)
-    return into
-  })
+  await using reader = await openReader(path)
+  return await isTableApart(reader.read)
+}
+
+async function openReader(path: string) {
+  const file = await open(path)
+  return {
+    async read({ offset, bytes }: Range): Promise<Buffer> {
+      const into = Buffer.alloc(bytes)
+      const { bytesRead } = await file.read(into, 0, bytes, offset)
+      if (bytesRead < bytes) throw new RangeError('it ends early')
+      return into
+    },
+    [Symbol.asyncDispose]: () => file.close(),
+  }
 }

@@ -153,8 +153,8 @@ const COMPARE = { ext: compareExt, ntfs: compareNtfs } as const
 async function compareFileSystems(sides: Sides, place: Place): Promise<string | null> {
   const { kind, from, oldBytes, to, bytes } = place
   if (kind !== 'ext' && kind !== 'ntfs') return 'its kind'
-  const before = inside(sides.whole, from, oldBytes)
-  const after = inside(sides.shrunk, to, bytes)
+  const before = readerOf(sides.whole, { offset: from, bytes: oldBytes })
+  const after = readerOf(sides.shrunk, { offset: to, bytes })
   try {
     return await COMPARE[kind](before, after, sides.signal)
   } catch (thrown) {
@@ -164,8 +164,9 @@ async function compareFileSystems(sides: Sides, place: Place): Promise<string | 
   }
 }
 
-const inside =
-  (file: SparseFile, start: number, size: number): ReadBytes =>
+/** A RangeError outside of it. */
+export const readerOf =
+  (file: SparseFile, { offset: start, bytes: size }: Range): ReadBytes =>
   async ({ offset, bytes }) => {
     if (!Number.isSafeInteger(offset) || offset < 0 || offset + bytes > size) throw new RangeError()
     return await file.read({ offset: start + offset, bytes })

@@ -18,7 +18,7 @@ import { Fault } from '#kit/foundation/fault.ts'
 import { createShell, type Shell } from '#kit/host/shell.ts'
 import { report, untilAborted } from '#kit/host/watch.ts'
 import { shrinkExt, shrinkNtfs, type ShrinkOrder } from './file-system-tools.ts'
-import { assembleImage } from './image-assembly.ts'
+import { assembleImage, readerOf } from './image-assembly.ts'
 import { readDisk } from './image-disk.ts'
 import {
   decideFates,
@@ -224,7 +224,8 @@ async function shrinkParts(
     await copyPart(whole, part, path, signal)
     const { first, bytes } = part
     const { reservePercent } = order
-    const shrunk = await SHRINK[kind]({ shell, path, first, bytes, reservePercent, signal })
+    const source = readerOf(whole, part)
+    const shrunk = await SHRINK[kind]({ shell, path, source, first, bytes, reservePercent, signal })
     if (shrunk.ok) sizes.set(part.number, shrunk.value)
     else await rm(path, { force: true })
     fates.push(shrunk.ok ? fate : { ...fate, why: shrunk.refusal })

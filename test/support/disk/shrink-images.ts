@@ -98,6 +98,32 @@ export async function makeLivedExt(file: string, flags: readonly string[] = [], 
   }
 }
 
+/** Folders all over the file system, as a kernel spreads them. `at`: a folder to be made and mounted on. */
+export async function makeSpreadExt(file: string, at: string, flags: readonly string[] = []) {
+  await run`mke2fs -q -F -t ext4 -G 1 ${flags} ${file}`
+  await mkdir(at, { recursive: true })
+  await run`mount -o loop ${file} ${at}`
+  try {
+    for (let index = 0; index < 40; index += 1) {
+      const folder = join(at, `folder ${index}`)
+      await mkdir(join(folder, 'deep'), { recursive: true })
+      for (const name of ['one', 'two', 'deep/three']) {
+        await writeFile(join(folder, name), makeNoise(((index * 7919) % 90_000) + 1, index))
+      }
+      await run`cd ${folder} && ln one hard && ln -s deep soft && mknod null c 1 3`
+      if (index % 3 === 0) await rm(join(folder, 'two'))
+    }
+    await run`fallocate -l 3M ${join(at, 'unwritten')}`
+    const many = join(at, 'many')
+    await mkdir(many)
+    for (let index = 0; index < 1500; index += 1) {
+      await writeFile(join(many, `a long name of a file ${index}`), '')
+    }
+  } finally {
+    await run`umount ${at}`
+  }
+}
+
 const ACL =
   '02000000' +
   '01000600ffffffff' +

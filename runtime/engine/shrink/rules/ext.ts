@@ -112,6 +112,7 @@ export function parseInode(raw: Buffer) {
   const isFast = kind === 'link' && !hasExtents && sizeBytes < FAST_LINK_BYTES
   const extra = raw.length > 128 ? raw.readUInt16LE(128) : 0
   const isMapped = kind !== 'special' && !isFast
+  const own = raw.subarray(0, 128 + extra)
   return {
     kind,
     hasExtents,
@@ -120,9 +121,9 @@ export function parseInode(raw: Buffer) {
     map: raw.subarray(40, 100),
     attributesBlock: raw.readUInt32LE(104) + raw.readUInt16LE(118) * 2 ** 32,
     attributes: parseAttributes(raw.subarray(128 + extra), 4, MAGIC_BYTES),
-    /** Everything that no move changes; the time of the last change apart. */
-    kept: clear(raw.subarray(0, 128 + extra), [
-      ...CHANGED,
+    /** Everything that no move changes; the times of content and of the inode apart. */
+    kept: clear(own, [
+      ...TIMES.map(({ at }) => [at, 4] as const),
       [28, 4],
       [116, 2],
       [104, 4],
@@ -131,15 +132,27 @@ export function parseInode(raw: Buffer) {
       [130, 2],
       ...(isMapped ? ([[40, 60]] as const) : []),
     ]),
-    changed: Buffer.concat(CHANGED.map(([at, bytes]) => raw.subarray(at, at + bytes))),
+    times: TIMES.flatMap(({ field, at }) =>
+      at + 4 <= own.length ? [`${field} ${own.readUInt32LE(at)}`] : [],
+    ),
   }
 }
 
-/** The inode's own time, which a new number changes. */
-const CHANGED: readonly (readonly [number, number])[] = [
-  [12, 4],
-  [132, 4],
-]
+/** resize2fs sets them where a number of an inode changes; as debugfs calls them. */
+const TIMES = [
+  { field: 'ctime', at: 12 },
+  { field: 'mtime', at: 16 },
+  { field: 'ctime_extra', at: 132 },
+  { field: 'mtime_extra', at: 136 },
+] as const
+
+/** Lines for debugfs. The low half of a time comes first: setting it may touch the other. */
+export const renderTimes = (inode: number, times: readonly string[]): readonly string[] =>
+  times.map((time) => {
+    const [field = '', value = ''] = time.split(' ')
+    const isExtra = field.endsWith('_extra')
+    return `set_inode_field <${inode}> ${field} ${isExtra ? '' : '@'}${value}`
+  })
 
 function clear(bytes: Buffer, ranges: readonly (readonly [number, number])[]): Buffer {
   const copy = Buffer.from(bytes)
