@@ -156,7 +156,7 @@ export const renderTimes = (inode: number, times: readonly string[]): readonly s
 
 function clear(bytes: Buffer, ranges: readonly (readonly [number, number])[]): Buffer {
   const copy = Buffer.from(bytes)
-  for (const [at, length] of ranges) copy.fill(0, Math.min(at, copy.length), at + length)
+  for (const [at, length] of ranges) copy.subarray(at, at + length).fill(0)
   return copy
 }
 
