@@ -8,7 +8,10 @@ interface Group {
 /** For those who use it, then for those who run a server, then for those who change it. */
 export const GROUPS: readonly Group[] = [
   { title: 'Write disks', pages: ['usb', 'wizard', 'cli', 'capture', 'image-format', 'board'] },
-  { title: 'Boot from the network', pages: ['pxe', 'dhcp', 'secure-boot', 'remote', 'demo'] },
+  {
+    title: 'Boot from the network',
+    pages: ['pxe', 'dhcp', 'boot-once', 'secure-boot', 'remote', 'demo'],
+  },
   {
     title: 'Run a server',
     pages: [

@@ -75,6 +75,7 @@ const NEEDED: Readonly<Record<string, string>> = {
 const NEEDED_FOR_VM: Readonly<Record<string, string>> = {
   'apt-utils': 'the apt repository of a release',
   efibootmgr: 'boot entries of UEFI firmware',
+  'memtest86+': 'something else that a machine boots once',
   gnupg: 'the apt repository of a release: its signature',
   'grub-efi-amd64-signed': 'what a boot loader that Microsoft has signed starts',
   'openssh-client': 'SSH into the live system',

@@ -6,7 +6,7 @@ import { printable } from '#kit/foundation/printable.ts'
 import { MEMBERSHIP_SQL } from './membership.ts'
 
 /** Grows when a table changes its shape. */
-export const SCHEMA = 7
+export const SCHEMA = 8
 
 export interface Marker {
   readonly release: string
@@ -20,6 +20,7 @@ export const CARRIED = [
   'settings',
   'templates',
   'channels',
+  'boot_entries',
   'tokens',
   'people',
   'events',
@@ -64,6 +65,10 @@ CREATE TABLE templates (
   updated_at TEXT NOT NULL
 );
 CREATE TABLE channels (
+  name TEXT PRIMARY KEY,
+  record TEXT NOT NULL
+);
+CREATE TABLE boot_entries (
   name TEXT PRIMARY KEY,
   record TEXT NOT NULL
 );

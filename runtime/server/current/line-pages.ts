@@ -28,6 +28,7 @@ import { PRINT_PAGES } from './print/labels.ts'
 import { NETBOOT_PAGES } from './netboot/netboot-page.ts'
 import { NOTIFICATION_PAGES } from './notifications/notifications-page.ts'
 import { RULE_PAGES } from './notifications/rule-form.ts'
+import { ENTRY_PAGES } from './once/entries-page.ts'
 import { PEOPLE_PAGES } from './people/people-page.ts'
 import { withMachines, type CurrentContext, type CurrentServices } from './view/page-context.ts'
 import { RUN_PAGES } from './runs/runs-page.ts'
@@ -422,6 +423,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...RUN_PAGES,
   ...CACHE_PAGES,
   ...CHANNEL_PAGES,
+  ...ENTRY_PAGES,
   ...NETBOOT_PAGES,
   ...DHCP_PAGES,
   ...BACKUP_PAGES,

@@ -70,6 +70,8 @@ import { describeFlashed, describeFlashFailed } from '#fleet/machine/rules/flash
 import type { Inventory } from '#engine/inventory/rules/machine.ts'
 import { compareFields } from '#fleet/state/rules/event-table.ts'
 import type { Armer } from '#engine/inventory/rules/run.ts'
+import { findOnceObstacle } from './machines/rules/once.ts'
+import { renderTicket } from '#fleet/once/rules/once-order.ts'
 import type { CanSeeMachine } from './captures/rules/capture-owner.ts'
 
 /** Getters answer from memory, anew at each contact. */
@@ -102,6 +104,7 @@ export const gatherSurroundings = (
   now,
   findImage: site.findImage,
   findTemplate: site.findTemplate,
+  ...(site.findEntry === undefined ? {} : { findEntry: site.findEntry }),
   cacheUrl: site.cacheUrl(),
   sets: site.sets,
   settings: site.settings(),
@@ -276,7 +279,8 @@ function offerBoot(
   contact: Contact,
 ): ScriptTransition<Machine> {
   const { now, query } = contact
-  const seen = contacts.takeBackOffer(contacts.sight(before, now, query), query)
+  const sighted = contacts.takeBackOffer(contacts.sight(before, now, query), query)
+  const seen = contacts.endOnce(sighted, now)
   const ruling = decideBoot(seen, gatherSurroundings(site, contact))
   const { decision, rule, reason } = ruling
   const machine = contacts.rememberOffer(seen, ruling, now)
@@ -285,6 +289,7 @@ function offerBoot(
   return {
     machine,
     events: [
+      ...(seen === sighted ? [] : events.describeOnceEnd(seen, sighted.once)),
       ...events.describeScript(seen, ruling, query['offered'] === decision.kind),
       ...(ruling.givesUpCapture ? events.listCaptureEnds(machine) : []),
     ],
@@ -310,6 +315,8 @@ function withToken(
   machine: Machine,
   now: string,
 ): BootDecision {
+  if (decision.kind === 'to-entry' && machine.once !== null)
+    return { ...decision, ticket: renderTicket(machine.mac, machine.once, bootKey.sign) }
   const token = decision.kind === 'to-live' ? planToken(machine, settings(), now) : null
   if (decision.kind !== 'to-live' || token === null) return decision
   return { ...decision, token: renderBootToken(machine.mac, token, bootKey.sign) }
@@ -448,8 +455,10 @@ function tokenOf(match: MatchToken): TokenMatch {
 
 // Current line: the actions of operators as the shared server carries them out: with channels, batches and events.
 
-interface ActionDependencies extends Pick<Surroundings, 'findTemplate'> {
-  settings(): Pick<PxeRules, 'armed_hours'>
+interface ActionDependencies extends Pick<Surroundings, 'findTemplate' | 'findEntry'> {
+  settings(): Pick<PxeRules, 'armed_hours' | 'tokens'>
+  /** Whether a run is under way that has not fallen silent; absent: nobody knows. */
+  isWriting?(mac: Mac): boolean
   /** Absent: no channels. */
   readonly findChannel?: FindChannel
   /** Orders of a paused batch begin paused; absent: no batches. */
@@ -489,7 +498,7 @@ const toAction = (
     if (!applied.ok) return applied
     const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
     if (unknown !== null) return refuse(unknown)
-    const obstacle = name === 'capture' ? findCaptureObstacle(site, applied.value, canSee) : null
+    const obstacle = findActionObstacle(site, name, machine, applied.value, canSee)
     if (obstacle !== null) return refuse(obstacle)
     const summary = `${machine.mac} ${action.past}`
     const after = events.describe(applied.value)
@@ -535,6 +544,24 @@ function joinBatch(
   const paused = isPaused?.(batch) === true ? pauseOrder(joined, after.updated_at) : null
   return paused?.ok === true ? paused.value : joined
 }
+
+function findActionObstacle(
+  site: ActionDependencies,
+  name: string,
+  before: Machine,
+  after: Machine,
+  canSee: CanSeeMachine | undefined,
+): string | null {
+  if (name === 'capture') return findCaptureObstacle(site, after, canSee)
+  if (name !== 'once' || after.once === null) return null
+  if (site.isWriting?.(after.mac) === true) return BEING_WRITTEN
+  const { entry } = after.once
+  const { tokens } = site.settings()
+  const { findTemplate } = site
+  return findOnceObstacle(before, entry, site.findEntry?.(entry) ?? null, { tokens, findTemplate })
+}
+
+const BEING_WRITTEN = 'It is being flashed or captured now. Wait for its end.'
 
 /** Null: the upload is possible, and nobody else uses the name. */
 function findCaptureObstacle(

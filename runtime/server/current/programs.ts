@@ -8,6 +8,7 @@ import { COMMAND_LINE, type CommandName } from './commands/rules/commands.ts'
 const COMMANDS: Readonly<Record<CommandName, () => Promise<RunCommand<ProcessEnvironment>>>> = {
   serve: async () => (await import('./serve.ts')).serve,
   flash: async () => (await import('./commands/flash.ts')).flash,
+  once: async () => (await import('./commands/once.ts')).once,
   export: async () => (await import('./commands/bundles.ts')).exportFleet,
   import: async () => (await import('./commands/bundles.ts')).importFleet,
   backup: async () => (await import('./backups/backup-commands.ts')).backUp,

@@ -63,6 +63,8 @@ import { backupRoutes } from './backups/backup-routes.ts'
 import { createWaitingCaptures } from './captures/waiting-captures.ts'
 import { createChannelResource } from './channels/channels.ts'
 import { firstBootRoutes } from './first-boot/template-routes.ts'
+import { createEntryFinder, onceRoutes } from './once/once-routes.ts'
+import { createEntryFiles, type EntryFiles } from '#fleet/once/entry-files.ts'
 import { proofRoutes } from './runs/proof.ts'
 import { powerRoutes } from './power/power-routes.ts'
 import { powerSettingRoutes } from './power/power-settings.ts'
@@ -127,12 +129,23 @@ export async function createMachineServer(given: MachineServerDependencies) {
     const services = await openServices(given, secret, opened)
     const { catalog, netboot, backups, control, watch, notify } = services
     const { bootFiles } = netboot
+    const { entries } = state
+    const entryFiles = opened.use(
+      createEntryFiles({
+        bootFiles,
+        entries: entries.list,
+        changed: () => state.changes.announce({ topic: 'fetch', key: 'active' }),
+      }),
+    )
+    await entryFiles.look()
+    const findEntry = createEntryFinder({ entries, entryFiles })
     const gate = openGate(given)
     const findOrigin = options.findOrigin ?? services.origins.find
     const misfits = createMisfitFinder({ env: given.environment.env, cacheUrl: cacheOf(given) })
     const refuseImage: LineDependencies['refuseImage'] = (image, machine) =>
       settings().images.require_bootable ? misfits.refuse(image, machine) : null
-    const near = { ...gate, otherServers, findOrigin, refuseImage, sets: bootFiles.active }
+    const sets = bootFiles.active
+    const near = { ...gate, otherServers, findOrigin, refuseImage, findEntry, sets }
     const rules = createRules(given, secret, catalog, near)
     const openKeeper = (machines: SeenMachines) =>
       createBatchKeeper({ ...state, machines, findImage: rules.findImage, now })
@@ -151,6 +164,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         netboot,
         proxy: services.proxy,
         ...listPageStores(state),
+        entryFiles,
         releaseSource,
         keeper,
         power: control,
@@ -178,7 +192,13 @@ export async function createMachineServer(given: MachineServerDependencies) {
           return {
             schemas: SCHEMAS,
             routes: (site) =>
-              listRoutes(site, given, { ...services, assets, rules, seen: seen(site) }),
+              listRoutes(site, given, {
+                ...services,
+                assets,
+                rules,
+                entryFiles,
+                seen: seen(site),
+              }),
           }
         },
       ],
@@ -202,6 +222,7 @@ interface RoutesDependencies extends OpenedServices {
   readonly assets: Assets
   readonly rules: LineDependencies
   readonly seen: SeenServices
+  readonly entryFiles: EntryFiles
 }
 
 function listRoutes(
@@ -215,6 +236,7 @@ function listRoutes(
   return [
     ...imageRoutes(site, { assets, media: () => findMedia(settings()) }),
     ...firstBootRoutes(site, { ...state, ...rules, proof: () => settings().proof }),
+    ...onceRoutes(site, { ...state, ...rules, entryFiles: parts.entryFiles }),
     ...proofRoutes(site, { proofs: watch.proof, ...rules }),
     ...cacheRoutes(site),
     ...captureRoutes(site),
@@ -269,10 +291,11 @@ const openGate = (given: MachineServerDependencies): FlashGate => {
   return createFlashGate({ find, settings, fleet: peekAll(), silenceOf, ...clockOf(given) })
 }
 
-const listPageStores = ({ store, templates, channels, presence }: State) => ({
+const listPageStores = ({ store, templates, channels, entries, presence }: State) => ({
   store,
   templates,
   channels,
+  entries,
   presence,
 })
 
@@ -310,7 +333,10 @@ function createRules(
   given: MachineServerDependencies,
   secret: Secret,
   catalog: FollowedCatalog,
-  near: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers' | 'findOrigin' | 'refuseImage'>,
+  near: Pick<
+    LineDependencies,
+    'sets' | 'placeOf' | 'otherServers' | 'findOrigin' | 'refuseImage' | 'findEntry'
+  >,
 ): LineDependencies {
   const { config, state } = given
   return {
@@ -332,6 +358,7 @@ function createRules(
       caches,
     })),
     hasRun: (mac) => state.runs.findRunning(mac) !== null,
+    isWriting: (mac) => state.runs.findRunning(mac)?.stalled === false,
     bootKey: deriveSecret(secret, 'boot tokens'),
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
     cacheUrl: cacheOf(given),

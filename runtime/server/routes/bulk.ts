@@ -34,7 +34,7 @@ const UNTIL = z
   .describe(
     'What to wait for; booted: until the new system was seen, which requires [proof] enabled',
   )
-const POWER = z
+export const POWER = z
   .union([z.boolean(), z.literal('restart')])
   .describe('Turn the machine on and boot it from the network; restart: also if it is on')
 
@@ -54,7 +54,9 @@ const FLASH_MANY = {
     .min(0)
     .max(3600)
     .optional()
-    .describe('flash: seconds between two machines that are turned on; left out: [power] stagger'),
+    .describe(
+      'flash, once: seconds between two machines that are turned on; left out: [power] stagger',
+    ),
 }
 
 const BULK_BODY = z.strictObject({
@@ -163,6 +165,27 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer>
   return await answerOrder(site, event, armed, { mac, order: line.nameOrder(armed), until, wait })
 }
 
+interface BootedOrder {
+  readonly action: string
+  readonly parameters: object
+  readonly power: z.output<typeof POWER>
+}
+
+/** For an order that nobody waits for: with power, the machine boots at once. */
+export async function bootAfterOrder(
+  site: Site,
+  event: H3Event,
+  { action, parameters, power }: BootedOrder,
+): Promise<Answer> {
+  checkAction(site, event, action, parameters)
+  const boot = power === false ? null : await prepareBoot(site, event, power === 'restart')
+  const machine = site.line.toWire(await actOn(site, event, action, parameters))
+  const trouble = (await boot?.()) ?? null
+  return trouble === null
+    ? json(machine)
+    : json({ detail: `Ordered, but not booted. ${trouble}`, outcome: 'not-booted', machine }, 502)
+}
+
 async function answerOrder(
   site: Site,
   event: H3Event,
@@ -239,9 +262,12 @@ async function bulk(site: Site, event: H3Event, body: unknown): Promise<Answer> 
   const refusePower = decideForesight(site, asked.power)
   const targets = found.map((mac) => ({ mac, refusal: refusePower(mac) }))
   const acted = await actOnMany(site, request, targets, site.by(event))
-  if (dry_run || action !== 'flash') return json(renderMany(acted, acted.results, dry_run))
+  if (dry_run || !BOOTED.has(action)) return json(renderMany(acted, acted.results, dry_run))
   return await answerMany(site, event, { ...acted, ...planMany(asked, site.by(event)) })
 }
+
+/** Actions after which machines may be booted at once. */
+const BOOTED: ReadonlySet<string> = new Set(['flash', 'once'])
 
 /** Each of them is followed on its own. */
 const MAX_AWAITED = 1000
@@ -269,7 +295,7 @@ function checkWait({ wait = 0, dry_run }: z.infer<typeof BULK_BODY>, machines: n
 /** Throws a 422 for parameters of other actions, and a 403 without rights to power. */
 function checkMany(site: Site, event: H3Event, asked: Readonly<z.infer<typeof BULK_BODY>>): void {
   const { action, wait, until, power, stagger } = asked
-  const given = Object.entries({ wait, until, power, stagger })
+  const given = Object.entries({ wait, until, ...(BOOTED.has(action) ? {} : { power, stagger }) })
   const [named] = given.find(([, value]) => value !== undefined) ?? []
   if (action !== 'flash' && named !== undefined) {
     throw refuse(422, `${named}: only for the action flash`)

@@ -2,6 +2,7 @@
 import { getRouterParam, type H3Event } from 'h3'
 import type * as z from 'zod'
 import type { NamedRows } from '#fleet/state/kept-rows.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import type { FieldError } from '#kit/foundation/field-error.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { json, nothing } from '#kit/web/answers/answers.ts'
@@ -39,7 +40,7 @@ interface Resource<Item extends Named, Fields> {
   /** `before` null: it is new. */
   edit(before: Item | null, fields: Fields & Named, by: Pick<By, 'actor'> & { at: string }): Item
   /** What is wrong beside the shape of the fields. */
-  check?(fields: Fields): FieldError | null
+  check?(fields: Fields): MaybePromise<FieldError | null>
   /** Why it cannot be removed. */
   findObstacle(item: Item): string | null
   /** Why a condition did not hold. */
@@ -68,7 +69,7 @@ export function createResource<Item extends Named, Fields>(
       by: By,
       isMeant: IsMeant<Item> = () => true,
     ): Promise<Result<Item, Refusal>> {
-      const wrong = of.check?.(fields) ?? null
+      const wrong = (await of.check?.(fields)) ?? null
       if (wrong !== null) return refuse(wrong)
       const made = { actor: by.actor, at: site.now().toISOString() }
       const saved = await of.rows.save(fields.name, (before) =>

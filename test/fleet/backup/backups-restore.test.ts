@@ -6,6 +6,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createBatches } from '#fleet/batch/batches.ts'
 import { createChannels } from '#fleet/channel/channels.ts'
+import { createEntries } from '#fleet/once/entries.ts'
+import { BootEntrySchema } from '#fleet/once/rules/boot-entry.ts'
+import { createOnce } from '#fleet/once/rules/once-order.ts'
 import { createJournal } from '#fleet/state/journal.ts'
 import { inspectState } from '#fleet/state/schema.ts'
 import { createBatchKeeper } from '#server/current/batches/keeper/batch-keeper.ts'
@@ -133,6 +136,28 @@ test('channels point where they did, and those that were added since are gone', 
   await channels.remove('next', () => true)
   await fixture.backups.restore(ID, BY)
   assert.equal(channels.list(), before)
+})
+
+test('boot entries are as they were, and a restored machine boots nothing else once', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  const entries = createEntries(fixture.database)
+  const sha256 = 'a'.repeat(64)
+  const add = (name: string) =>
+    entries.save(name, () => ({
+      name,
+      ...BootEntrySchema.parse({ processor: 'x86_64', kernel: { name: 'linux', sha256 } }),
+      saved_at: now().toISOString(),
+    }))
+  await add('memtest')
+  const before = entries.list()
+  const machine = { ...machineOf(1), once: createOnce('memtest', now().toISOString()) }
+  await fixture.machines.commit(macOf(1), null, machine)
+  await fixture.backUp()
+  await add('later')
+  await fixture.backups.restore(ID, BY)
+  assert.equal(entries.list(), before)
+  assert.is(fixture.machines.peek(macOf(1))?.once, null)
 })
 
 const raise = (): never => {

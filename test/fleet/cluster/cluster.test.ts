@@ -26,6 +26,7 @@ const TABLES = [
   'hardware',
   'settings',
   'templates',
+  'boot_entries',
   'tokens',
   'people',
   'events',

@@ -5,6 +5,7 @@ import { PASSWORD, startSite } from '#test/support/browser/browser.ts'
 import { createEarlierServer } from '#test/support/server/earlier-server.ts'
 import { login } from '#test/support/server/flasher-web.ts'
 import { asOperator, makeFolder, serveCache } from '#test/support/server/image-cache.ts'
+import { sha256 } from '#test/support/server/boot-folder.ts'
 import { entryOf, REF } from '#test/support/server/machine-fixture.ts'
 import { bodyOf } from '#test/support/server/runs.ts'
 import { asJson, createTestServer, readJson, type TestServer } from '#test/support/server/server.ts'
@@ -279,6 +280,10 @@ const THERE: Readonly<Record<string, object>> = {
   '/machines/:mac': {},
   '/channels/:name': { bty_image_ref: REF },
   '/first-boot/:name': {},
+  '/boot-entries/:name': {
+    processor: 'x86_64',
+    kernel: { name: 'linux', sha256: sha256('a kernel') },
+  },
 }
 const CONDITIONS = [
   ['if-match', '"wrong"'],
@@ -316,6 +321,7 @@ async function listOthers({ routes, ask }: Asked): Promise<readonly string[]> {
 
 test('by the routes of both lines and of the cache', async () => {
   await using server = await createTestServer({ catalog: [entryOf(REF)] })
+  await server.putBootFile('linux', 'a kernel')
   await using earlier = await createEarlierServer()
   await using folder = await makeFolder()
   await using cache = await serveCache(folder.path)

@@ -66,6 +66,7 @@ const PROBES: readonly Probe[] = [
   { headers: JSON_TYPE, body: '{"status":"done"}', named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"disks":[]}', named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"name":"x.img.zst"}', named: UNKNOWN },
+  { headers: JSON_TYPE, body: '{"entry":"x"}', named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"name":"x","scopes":["read"]}' },
   { headers: { 'content-type': 'image/png' }, body: 'x' },
   { headers: { ...JSON_TYPE, 'content-encoding': 'gzip' }, body: '{}' },

@@ -32,6 +32,7 @@ open:
   /pxe/:mac/first-boot GET POST
   /pxe/:mac/inventory POST
   /pxe/:mac/log POST
+  /pxe/:mac/once/:ticket/:name GET
   /pxe/:mac/plan GET
   /pxe/:mac/progress POST
   /pxe/:mac/provision/:name GET
@@ -44,7 +45,10 @@ open:
   /ui/login/openid/finish GET
   /version GET
 admin list:
+  /boot-entries/:name PUT DELETE
   /first-boot/:name PUT DELETE
+  /ui/boot-entries/:name/remove POST
+  /ui/boot-entries/save POST
   /ui/first-boot POST
   /ui/first-boot/:name POST
   /ui/first-boot/:name/delete POST
@@ -126,9 +130,12 @@ flash list:
 flash machine:
   /machines/:mac/capture POST DELETE
   /machines/:mac/flash POST
+  /machines/:mac/once POST DELETE
   /ui/machines/:mac/do/cancel-capture POST
+  /ui/machines/:mac/do/cancel-once POST
   /ui/machines/:mac/do/capture POST
   /ui/machines/:mac/do/flash POST
+  /ui/machines/:mac/do/once POST
 machines list:
   /batches/:id/disarm POST
   /batches/:id/pause POST
@@ -181,6 +188,8 @@ power machine:
 read list:
   /batches GET
   /batches/:id GET
+  /boot-entries GET
+  /boot-entries/:name GET
   /events GET
   /events.csv GET
   /events.json GET
@@ -194,6 +203,7 @@ read list:
   /runs.json GET
   /ui/batches GET
   /ui/batches/:id GET
+  /ui/boot-entries GET
   /ui/channels GET
   /ui/dashboard GET
   /ui/events GET

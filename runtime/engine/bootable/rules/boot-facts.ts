@@ -105,6 +105,37 @@ function judgeSecure(program: EfiProgram, firmware: FirmwareFacts): BootVerdict 
   return verdict.answer === 'boots' && revoked.others > 0 ? unknown(STRANGE_KEYS) : verdict
 }
 
+/**
+ * Why a machine with Secure Boot does not start a kernel or program that is sent to it; null: its
+ * firmware or the shim that it came by trusts who signed it. `shim` null: none is known. What the
+ * name of an issuer says is enough, for the shim itself looks closer.
+ */
+export function explainUntrusted(
+  program: EfiProgram | null,
+  firmware: Pick<FirmwareFacts, 'allowed' | 'revoked' | 'sbat_level'> | null,
+  shim: KeyList | null,
+): string | null {
+  if (program === null) return 'it is no EFI program, or is damaged'
+  const { allowed = null, revoked = null, sbat_level = null } = firmware ?? {}
+  if (revoked !== null && explainRevoked(program, revoked, sbat_level) !== null)
+    return 'the firmware has revoked it'
+  const keys = [allowed, shim].filter((list) => list !== null)
+  if (keys.some((list) => isTrusted(program, list))) return null
+  return describeSigners(program, keys.length > 0)
+}
+
+function describeSigners({ signatures }: EfiProgram, hasKeys: boolean): string {
+  if (signatures.length === 0) return 'it is not signed'
+  const signers = listNames(signatures.flatMap(({ certificates }) => certificates.at(-1) ?? []))
+  return hasKeys
+    ? `it is signed by ${signers}, whom neither the shim nor the firmware is known to trust`
+    : `it is signed by ${signers}, and nobody knows whom the machine trusts`
+}
+
+const isTrusted = ({ digest, signatures }: EfiProgram, list: KeyList): boolean =>
+  hasDigest(list, digest) ||
+  signatures.some((chain) => isKnown(chain, list) || isIssued(chain, list))
+
 function explainRevoked(
   { digest, signatures, sbat }: EfiProgram,
   revoked: KeyList,

@@ -61,6 +61,12 @@ export function parseEfiProgram(file: Buffer): EfiProgram | null {
   }
 }
 
+/** Null: the program has no such section, or is none. */
+export function readSection(file: Buffer, wanted: string): Buffer | null {
+  const section = readLayout(file)?.sections.find(({ name }) => name === wanted)
+  return section === undefined ? null : file.subarray(section.at, section.at + section.size)
+}
+
 function readLayout(file: Buffer): PeLayout | null {
   const headers = readHeaders(file)
   const found = headers === null ? null : findCertificates(file, headers)
@@ -71,7 +77,7 @@ function readLayout(file: Buffer): PeLayout | null {
     machine: file.readUInt16LE(pe + 4),
     checksumAt: optional + 64,
     headBytes: file.readUInt32LE(optional + 60),
-    sections: Array.from({ length: count }, (_, at) => readSection(file, table + 40 * at)),
+    sections: Array.from({ length: count }, (_, at) => parseSection(file, table + 40 * at)),
   }
   return isSound(file, layout) ? layout : null
 }
@@ -120,7 +126,7 @@ function readHeaders(file: Buffer) {
   return magic === PLAIN || magic === PLUS ? { pe, optional, table, count } : null
 }
 
-function readSection(file: Buffer, entry: number) {
+function parseSection(file: Buffer, entry: number) {
   const name = file.toString('latin1', entry, entry + 8).replace(/\0+$/, '')
   const bytes = file.readUInt32LE(entry + 16)
   const size = Math.min(file.readUInt32LE(entry + 8) || Infinity, bytes)

@@ -1,6 +1,7 @@
 /** `db` and `dbx`: signature lists of UEFI (specification 2.10, 32.4.1). Hostile. */
 import { renderGuid } from '#engine/disk/rules/partition-tables.ts'
 import { describe, oneLine, parseCertificate } from './authenticode.ts'
+import { readSection } from './efi-program.ts'
 import {
   DIGEST_DIGITS,
   type KeyList,
@@ -34,6 +35,25 @@ export function parseKeyList(bytes: Buffer): KeyList {
   }
   return { certificates, digests, others }
 }
+
+/**
+ * Whom a shim trusts beside the firmware (github.com/rhboot/shim, `cert.S`): a certificate or a list,
+ * by size and place. Null: it is no shim, or says nothing that is known here.
+ */
+export function parseVendorKeys(shim: Buffer): KeyList | null {
+  const table = readSection(shim, '.vendor_cert')
+  if (table === null || table.length < VENDOR_HEAD_BYTES) return null
+  const [size, at] = [table.readUInt32LE(0), table.readUInt32LE(8)]
+  if (size === 0 || at + size > table.length) return null
+  const bytes = table.subarray(at, at + size)
+  const certificate = parseCertificate(bytes)
+  if (certificate === null) return parseKeyList(bytes)
+  const { fingerprint, name } = describe(certificate)
+  const subject = oneLine(certificate.subject)
+  return { certificates: [{ fingerprint, name, subject }], digests: '', others: 0 }
+}
+
+const VENDOR_HEAD_BYTES = 16
 
 const isDigest = (type: string) => type === TYPES.sha256 || type === TYPES.x509Sha256
 

@@ -391,7 +391,7 @@ const listPlaceholders = (text: string): readonly string[] =>
   )
 
 /** A sentence; null: all are known. */
-function findUnknownPlaceholder(text: string): string | null {
+export function findUnknownPlaceholder(text: string): string | null {
   const unknown = listPlaceholders(text).find(
     (inner) => !FACTS.some((fact) => fact === inner) && !LABEL.test(inner) && !SECRET.test(inner),
   )

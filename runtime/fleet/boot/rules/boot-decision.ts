@@ -49,7 +49,29 @@ export interface ToLiveSystem {
   readonly otherwise: ToDisk | ToWait
 }
 
-export type BootDecision = ToDisk | ToWait | ToLiveSystem
+/** Something else than the order, once: a kernel, or an EFI program. */
+export interface ToEntry {
+  readonly kind: 'to-entry'
+  readonly base: string
+  /** Its name. */
+  readonly entry: string
+  /** Its files are below it and the ticket. */
+  readonly path: string
+  /** Part of the addresses; null: shown without. */
+  readonly ticket: string | null
+  readonly starts: 'kernel' | 'program'
+  readonly hasInitrd: boolean
+  /** Words that were checked. `answers`: the address that stands among them. */
+  args(answers: string): readonly string[]
+  readonly firmware: 'any' | 'bios' | 'uefi'
+  readonly processor: BootArch
+  readonly otherwise: ToDisk
+}
+
+export type BootDecision = ToDisk | ToWait | ToLiveSystem | ToEntry
+
+/** Where its files are, with a slash at its end. */
+export const filesOf = ({ path, ticket }: ToEntry): string => `${path}${ticket ?? 'hidden'}/`
 
 export interface BootHeader {
   readonly mac: Mac

@@ -4,6 +4,8 @@ import {
   type BootHeader,
   DEFAULT_DRIVE,
   type LiveSet,
+  filesOf,
+  type ToEntry,
   type ToLiveSystem,
   type ToWait,
   renderKernelArgs,
@@ -123,6 +125,8 @@ function renderDecision(decision: BootDecision, header: BootHeader): readonly st
       ]
     case 'to-live':
       return renderToLiveSystem(decision, header)
+    case 'to-entry':
+      return renderToEntry(decision, header)
   }
 }
 
@@ -173,6 +177,44 @@ function renderToLiveSystem(decision: ToLiveSystem, header: BootHeader): readonl
     ...renderDecision(decision.otherwise, header),
   ]
 }
+
+/** One that ends, or cannot be started, leads on to the disk. */
+function renderToEntry(decision: ToEntry, header: BootHeader): readonly string[] {
+  const { base, entry, starts, hasInitrd, firmware, processor, otherwise } = decision
+  const files = `${base}${filesOf(decision)}`
+  const args = [...(hasInitrd ? ['initrd=initrd'] : []), ...decision.args(files)]
+  const hasShim = starts === 'kernel' && processor === 'x86_64'
+  return [
+    'imgfree',
+    `echo flasher: ${header.mac} starts ${prose(entry)} once`,
+    ...FIRMWARE_CHECKS[firmware],
+    PROCESSOR_CHECKS[processor],
+    START_PAUSE,
+    ':try',
+    ['kernel', word(`${files}${starts}`), ...args, '|| goto again'].join(' '),
+    ...(hasShim ? [`iseq \${platform} efi && shim ${word(`${base}/boot/${SHIM}`)} ||`] : []),
+    ...(hasInitrd ? [`initrd --name initrd ${word(`${files}initrd`)} || goto again`] : []),
+    'boot && goto otherwise || goto again',
+    ':again',
+    'imgfree',
+    ...backOff(`${prose(entry)} is unavailable`, 'try', 'otherwise'),
+    ':misfit',
+    `echo flasher: ${prose(entry)} is for other machines`,
+    ':otherwise',
+    ...renderDecision(otherwise, header),
+  ]
+}
+
+const FIRMWARE_CHECKS = {
+  any: [],
+  bios: ['iseq ${platform} efi && goto misfit ||'],
+  uefi: ['iseq ${platform} efi || goto misfit'],
+} as const
+
+const PROCESSOR_CHECKS = {
+  x86_64: 'iseq ${buildarch} arm64 && goto misfit ||',
+  arm64: 'iseq ${buildarch} arm64 || goto misfit',
+} as const
 
 /** Other servers' scripts return after one attempt, so that no machine bounces for ever. */
 const renderHop = (others: readonly string[], mac: Mac): readonly string[] =>

@@ -3,6 +3,8 @@ import {
   type BootDecision,
   type BootHeader,
   type LiveSet,
+  filesOf,
+  type ToEntry,
   type ToLiveSystem,
   renderKernelArgs,
 } from './boot-decision.ts'
@@ -47,6 +49,8 @@ function renderDecision(
       ]
     case 'to-live':
       return renderToLiveSystem(decision, header, server)
+    case 'to-entry':
+      return renderToEntry(decision, header, server)
   }
 }
 
@@ -118,6 +122,38 @@ function renderToLiveSystem(
   ]
 }
 
+/** One that ends, or cannot be started, leads on to the disk. */
+function renderToEntry(
+  decision: ToEntry,
+  header: BootHeader,
+  server: GrubServer,
+): readonly string[] {
+  const { entry, starts, hasInitrd, firmware, processor, otherwise } = decision
+  const files = filesOf(decision)
+  const args = decision.args(`http://${word(server)}${files}`).map((each) => ` ${quote(each)}`)
+  const start = starts === 'kernel' ? 'linux' : 'chainloader'
+  const boot = hasInitrd ? `if initrd ${fileOf(server, `${files}initrd`)}; then boot; fi` : 'boot'
+  const platform = { any: '', bios: 'pc', uefi: 'efi' }[firmware]
+  return [
+    `echo "flasher: ${header.mac} starts ${prose(entry)} once"`,
+    'set fits=1',
+    ...(platform === '' ? [] : [`if [ "$grub_platform" != ${platform} ]; then set fits=; fi`]),
+    `if [ "$grub_cpu" ${processor === 'arm64' ? '!=' : '='} arm64 ]; then set fits=; fi`,
+    'if [ -n "$fits" ]; then',
+    '  for pause in 1 2 4 8 16 0; do',
+    `    if ${start} ${fileOf(server, `${files}${starts}`)}${args.join('')}; then`,
+    `      ${boot}`,
+    '    fi',
+    '    if [ $pause != 0 ]; then',
+    `      echo "flasher: ${prose(entry)} is unavailable, next try in $pause s"`,
+    '      sleep $pause',
+    '    fi',
+    '  done',
+    `else echo "flasher: ${prose(entry)} is for other machines"; fi`,
+    ...renderDecision(otherwise, header, server),
+  ]
+}
+
 /** A script reached from another server's makes one attempt and returns. */
 const SHORT_AFTER_HOP: readonly string[] = [
   'set pauses="1 2 4 8 16 0"',
@@ -157,7 +193,7 @@ function renderSet(
 const fileOf = (server: GrubServer, path: string) => `"(http,${word(server)})${word(path)}"`
 
 /** GRUB expands `?`, `*` and brackets in file names, and `&` separates commands. */
-const quote = (text: string) => (/^[\w.:/=,@+-]+$/.test(text) ? text : `"${text}"`)
+const quote = (text: string): string => (/^[\w.:/=,@+-]+$/.test(text) ? text : `"${text}"`)
 
 // `grub.cfg`: leads Debian's signed GRUB to the script of its machine, for as long as it takes ("/grub/grub.cfg").
 

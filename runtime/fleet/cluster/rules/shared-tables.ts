@@ -9,6 +9,7 @@ export const SHARED = [
   'settings',
   'templates',
   'channels',
+  'boot_entries',
   'tokens',
   'people',
   'events',

@@ -12,6 +12,7 @@ export type Tone =
   | 'armed'
   | 'paused'
   | 'capture'
+  | 'once'
   | 'running'
   | 'done'
   | 'failed'
@@ -173,6 +174,7 @@ const SHAPES = {
   ready: '<circle cx="8" cy="8" r="4.5"/>',
   armed: '<path d="M8 2.5 14 13H2z" fill="currentColor"/>',
   paused: '<path d="M5 3v10M11 3v10" stroke-width="2.6"/>',
+  once: '<path d="M2.5 8a5.5 5.5 0 1 1 1.8 4M2.2 9.5l.3-1.6"/><path d="M6.8 6.2 8.3 5v6"/>',
   capture: '<path d="M8 9.5v-8m0 0L5.2 4.3M8 1.5l2.8 2.8"/><path d="M2 10v3.5h12V10"/>',
   running: '<path d="M8 1.8a6.2 6.2 0 1 1-6.2 6.2"/><path d="M8 5v3l2 2"/>',
   done: '<path d="m2.5 8.5 3.5 4 7.5-9" stroke-width="2.2"/>',

@@ -6,6 +6,7 @@ import type { OrderRules } from '#fleet/backup/disarming.ts'
 import { createMessages, type Messages } from '#fleet/notify/messages.ts'
 import { createReceivers, type Receivers } from '#fleet/notify/receivers.ts'
 import { createChannels, type Channels } from '#fleet/channel/channels.ts'
+import { createEntries, type Entries } from '#fleet/once/entries.ts'
 import { createTemplates, type Templates } from '#fleet/first-boot/templates.ts'
 import { decideFolders, findPasswordOrigin, type LineConfig } from './configuration.ts'
 import { type Machine, parseRecord } from '#server/current/machines/rules/machine.ts'
@@ -37,6 +38,7 @@ import {
 export interface State extends FleetState<Machine> {
   readonly templates: Templates
   readonly channels: Channels
+  readonly entries: Entries
   readonly batches: Batches
   readonly receivers: Receivers
   readonly messages: Messages
@@ -71,6 +73,7 @@ export async function openState({ leads, start, ...options }: StateOptions): Pro
     ...state,
     templates: createTemplates(database),
     channels: createChannels(database),
+    entries: createEntries(database),
     batches: createBatches(database, { changes }),
     receivers: createReceivers(database),
     messages: createMessages(database),

@@ -59,7 +59,10 @@ export const flash: RunCommand<ProcessEnvironment> = async (environment, given) 
 }
 
 /** Reads only a configuration that is named, for scripts may run anywhere. */
-async function findOwnServer(environment: ProcessEnvironment, given: Arguments): Promise<string> {
+export async function findOwnServer(
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<string> {
   if ((given.lists['config'] ?? []).length === 0) return `http://127.0.0.1:${USUAL_PORT}`
   const config = await readConfiguration(environment, given)
   return `http://127.0.0.1:${config.current().server.port}`
@@ -86,17 +89,19 @@ async function findImage(asked: ServerAccess, named: string): Promise<string> {
 }
 
 /** `body` null: GET. Rejects with the server's refusal. */
-async function ask({ client, server, token }: ServerAccess, path: string, body: string | null) {
+export async function ask(
+  { client, server, token }: ServerAccess,
+  path: string,
+  body: string | null,
+  method: 'GET' | 'POST' | 'DELETE' = body === null ? 'GET' : 'POST',
+) {
   const target = readTarget(`${server}${path}`)
   const headers = {
     accept: 'text/event-stream, application/json',
     ...(body === null ? {} : { 'content-type': 'application/json' }),
     ...(token === null ? {} : { authorization: `Bearer ${token}` }),
   }
-  const request =
-    body === null
-      ? ({ method: 'GET', headers } as const)
-      : ({ method: 'POST', headers, body } as const)
+  const request = { method, headers, ...(body === null ? {} : { body }) }
   const answer = await client
     .fetch(target, { ...request, redirects: 'answer' })
     .catch(nameFailure(server))
@@ -134,7 +139,7 @@ function nameBreak(thrown: unknown): never {
   throw new Fault('upstream-failed', `the server: ${failure.reason}`, { hint: STILL_ARMED })
 }
 
-async function readText(answer: HttpAnswer): Promise<string> {
+export async function readText(answer: HttpAnswer): Promise<string> {
   const pieces: Buffer[] = []
   let bytes = 0
   for await (const piece of answer.body()) {

@@ -99,7 +99,7 @@ export async function previewFirstBoot(
   return renderFirstBoot(kept.template, subject, { instance: 'flasher-…', secrets: 'hidden' })
 }
 
-async function readSerial({ machines }: Site<Machine>, mac: Mac): Promise<string | null> {
+export async function readSerial({ machines }: Site<Machine>, mac: Mac): Promise<string | null> {
   const hardware = await machines.findHardware(mac)
   return hardware === null ? null : (parseHardware(hardware.json)?.serial ?? null)
 }

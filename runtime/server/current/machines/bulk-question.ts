@@ -20,6 +20,7 @@ import {
   aboutDisk,
   modelOf,
 } from '#server/current/view/machine-view.ts'
+import { renderWarning } from '#server/current/once/once-card.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import type { ListQuery } from '#kit/web/ui/tables.ts'
 
@@ -31,6 +32,7 @@ export const BULK_ACTIONS = [
   'first-boot',
   'label',
   'capture',
+  'once',
   'refresh',
   'power',
   'lock',
@@ -156,7 +158,8 @@ const renderWriting = (verdicts: readonly BulkPreview[], form: URLSearchParams):
 /** Text to type: the number of flashed disks or deleted machines. Null: none. */
 export function askedOf(verdicts: readonly BulkPreview[], action: BulkAction): string | null {
   const going = verdicts.filter(({ refusal }) => refusal === null)
-  const destructive = action === 'delete' ? going : going.filter(({ arms }) => arms)
+  const destructive =
+    action === 'delete' || action === 'once' ? going : going.filter(({ arms }) => arms)
   return destructive.length === 0 ? null : String(destructive.length)
 }
 
@@ -190,7 +193,7 @@ export function renderPreview(preview: {
   const sure = {
     name: 'sure',
     label: fillHtml(
-      action === 'delete'
+      action === 'delete' || action === 'once'
         ? 'Type {number}, the number of machines:'
         : 'Type {number}, the number of disks:',
       {
@@ -207,7 +210,8 @@ export function renderPreview(preview: {
   }
   return renderQuestion({
     title: summarize(ACTION_TEXTS[action].before, verdicts),
-    body: html`${
+    body: html`${action === 'once' ? renderWarning() : null}
+    ${
       arms > 0
         ? banner(
             'needs-you',
@@ -236,7 +240,7 @@ export function renderPreview(preview: {
         going === 0
           ? null
           : html`<button
-              class="${arms > 0 || action === 'delete' ? 'danger' : 'primary'}"
+              class="${arms > 0 || action === 'delete' || action === 'once' ? 'danger' : 'primary'}"
               formnovalidate
             >
               ${titleOf(action)} (${going})

@@ -37,6 +37,8 @@ import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { callFlash } from './machine-calls.ts'
 import { fingerprint, MODE_CARDS } from './machine-form.ts'
 import { findMisfit, renderFlashQuestion, keywordsOf, renderChannelCards } from './image-cards.ts'
+import type { NamedEntry } from '#fleet/once/rules/boot-entry.ts'
+import { renderEntryField } from '#server/current/once/once-card.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import { NAME_FOR_EACH } from '#engine/capture/rules/order.ts'
 import { isFlashable, type CatalogEntry } from '#engine/catalog/rules/catalog.ts'
@@ -79,11 +81,17 @@ const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) =>
       if (add === null) return null
       return { add: splitLabels(add), remove: splitLabels(remove ?? '') }
     },
+    once(form) {
+      const entry = form.get('entry')
+      return entry === null ? null : { entry }
+    },
     capture(form) {
       const name = form.get('capture_name')
       return name === null ? null : { name: name.trim(), generalize: form.has('generalize') }
     },
   }
+
+const PREVIEWED: ReadonlySet<BulkAction> = new Set(['capture', 'once'])
 
 const FIELDS_OF: Partial<Readonly<Record<BulkAction, readonly string[]>>> = {
   image: ['bty_image_ref'],
@@ -97,6 +105,7 @@ interface BulkChoices {
   readonly images: readonly CatalogEntry[]
   readonly channels: readonly ImageChannel[]
   readonly templates: readonly { readonly value: string; readonly text: string }[]
+  readonly entries: readonly NamedEntry[]
   readonly error: string | null
 }
 
@@ -117,11 +126,11 @@ const renderParameterForm = (
     form: {
       action: BULK_PATH,
       fields: html`${keptOf(form, FIELDS_OF[action] ?? [])}
-      ${action === 'capture' ? null : hidden({ [AT_ONCE]: '1' })}
+      ${PREVIEWED.has(action) ? null : hidden({ [AT_ONCE]: '1' })}
       ${renderFields(action, form, choices)}`,
       cancel: backOf(form),
       button: html`<button class="primary">
-        ${action === 'capture' ? 'Preview' : html`${titleOf(action)} (${count})`}
+        ${PREVIEWED.has(action) ? 'Preview' : html`${titleOf(action)} (${count})`}
       </button>`,
     },
   })
@@ -129,7 +138,7 @@ const renderParameterForm = (
 function renderFields(
   action: BulkAction,
   form: URLSearchParams,
-  { images, channels, templates, error }: BulkChoices,
+  { images, channels, templates, entries, error }: BulkChoices,
 ): Html {
   if (action === 'first-boot') {
     return selectField({
@@ -139,6 +148,7 @@ function renderFields(
       options: templates,
     })
   }
+  if (action === 'once') return renderEntryField(entries)
   if (action === 'capture') {
     return html`${textField({
       name: 'capture_name',
@@ -281,6 +291,7 @@ async function ask(
       images: context.services.images(),
       channels: context.services.channels.list(),
       templates: listOptions(context, null),
+      entries: context.services.entries.list(),
       error,
     }
     return renderParameterForm(action, machines.length, form, choices)

@@ -14,6 +14,9 @@ import { renderError } from '#kit/foundation/fault.ts'
 import { SYSTEM } from '#fleet/state/journal.ts'
 import type { Site } from '#server/routes/site.ts'
 import { canExpire, expireOrder } from './rules/disarming.ts'
+import { endOnce } from './rules/contact.ts'
+import { describeOnceEnd } from './rules/machine-events.ts'
+import { isExpired } from '#fleet/once/rules/once-order.ts'
 import type { Surroundings } from './rules/surroundings.ts'
 
 export type FlashGate = ReturnType<typeof createFlashGate>
@@ -231,6 +234,7 @@ export function startOrderExpiry(
   async function endDue() {
     for (const machine of site.machines.peekAll()) {
       if (isDue(machine)) await endOrder(site, machine.mac, isDue)
+      if (isExpired(machine.once, site.now().toISOString())) await endOnceOrder(site, machine.mac)
     }
   }
   const endDueOrLog = () =>
@@ -241,6 +245,13 @@ export function startOrderExpiry(
   endDueOrLog()
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
+
+const endOnceOrder = ({ fleet, now }: Site<Machine>, mac: Machine['mac']) =>
+  fleet.update(mac, SYSTEM, (machine) => {
+    if (!isExpired(machine?.once ?? null, now().toISOString()) || machine === null) return null
+    const after = endOnce(machine, now().toISOString())
+    return { machine: after, events: describeOnceEnd(machine, machine.once) }
+  })
 
 /** Unless its newest record says otherwise. */
 async function endOrder(

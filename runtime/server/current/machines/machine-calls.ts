@@ -9,6 +9,7 @@ import {
   isHalfWritten,
 } from './rules/machine.ts'
 import { type MachineView, isHeldBack } from '#server/current/view/machine-view.ts'
+import { isWaiting } from '#fleet/once/rules/once-order.ts'
 import { isPending } from '#engine/capture/rules/order.ts'
 
 /** As it is, because `PUT` replaces everything. */
@@ -74,6 +75,14 @@ export function listButtonCalls(view: MachineView, canUndo: boolean): readonly C
           label: 'Cancel the capture',
         }
       : null,
+    offered.has('cancel-once')
+      ? {
+          method: 'DELETE',
+          path: `/machines/${mac}/once`,
+          scope: 'flash',
+          label: 'Cancel the other boot',
+        }
+      : null,
     offered.has('disarm') ? { ...callAction(machine, 'disarm'), label: 'Disarm' } : null,
     offered.has('refresh')
       ? { ...callAction(machine, 'refresh'), label: 'Refresh inventory' }
@@ -91,6 +100,7 @@ export type MachineButton =
   | 'flash'
   | 'disarm'
   | 'cancel-capture'
+  | 'cancel-once'
   | 'boot-disk'
   | 'refresh'
   | 'unlock'
@@ -115,13 +125,18 @@ export function listActions(view: MachineView): readonly OfferedAction[] {
   const actions: readonly (OfferedAction | null)[] = [
     run === null ? null : { action: 'show-run', isPrimary: false },
     offerUnlock(machine),
-    isPending(machine.capture) ? { action: 'cancel-capture', isPrimary: false } : null,
+    ...offerCancels(machine),
     ...(boot.rule === 'paused' ? PAUSED : [offerFlash(view)]),
     isHeldBack(view) || needsVouching(machine) ? { action: 'boot-disk', isPrimary: false } : null,
     boot.rule === 'disks-known' ? { action: 'refresh', isPrimary: false } : null,
   ]
   return actions.filter((action) => action !== null)
 }
+
+const offerCancels = ({ capture, once }: Machine): readonly OfferedAction[] => [
+  ...(isPending(capture) ? ([{ action: 'cancel-capture', isPrimary: false }] as const) : []),
+  ...(isWaiting(once) ? ([{ action: 'cancel-once', isPrimary: false }] as const) : []),
+]
 
 /** No capture until somebody vouches for its disk, whatever its mode. */
 const needsVouching = (machine: Machine): boolean =>

@@ -35,6 +35,7 @@ import {
 import { pageAt } from '#server/pages/context-routes.ts'
 import { type CurrentContext, renderUndo } from '#server/current/view/page-context.ts'
 import { renderCaptureCard } from '#server/current/captures/capture-card.ts'
+import { renderOnceCard } from '#server/current/once/once-card.ts'
 import { MACHINE_POSTS } from './machine-posts.ts'
 import { renderPowerCard } from '#server/current/power/power-card.ts'
 import { POWER_POSTS } from '#server/current/power/power-posts.ts'
@@ -529,7 +530,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
     ${mayChange ? renderIntent(form) : card({ title: 'Configuration', id: 'intent', body: renderAssignment(view) })}
     ${renderPowerCard(context, machine, notice)}
-    ${mayChange ? html`${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}` : null}
+    ${mayChange ? html`${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)} ${renderOnceCard(context, machine)}` : null}
     ${renderFacts({ context, view, posted, runs, events })}`,
   })
 }

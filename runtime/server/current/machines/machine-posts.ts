@@ -21,6 +21,7 @@ import {
   renderCaptureQuestion,
   typedCapture,
 } from '#server/current/captures/capture-card.ts'
+import { bootOnce } from '#server/current/once/once-card.ts'
 import { callAction, callDelete, callFlash, callSave } from './machine-calls.ts'
 import {
   describeRefusal,
@@ -102,6 +103,10 @@ export const MACHINE_POSTS = [
     act(context, 'first-boot', SAVED, { first_boot: form.get('first_boot') || null }),
   ),
   formAt(`${PATH}/do/capture`, 'flash', capture),
+  formAt(`${PATH}/do/once`, 'flash', bootOnce),
+  buttonAt(`${PATH}/do/cancel-once`, 'flash', (context: CurrentContext) =>
+    act(context, 'cancel-once', { unonced: 1 }),
+  ),
   buttonAt(`${PATH}/do/cancel-capture`, 'flash', (context: CurrentContext) =>
     act(context, 'cancel-capture', { uncaptured: 1 }),
   ),

@@ -231,6 +231,8 @@ const BUTTONS: Readonly<Record<MachineButton, Button>> = {
     }),
   'cancel-capture': (_, here) =>
     postButton({ action: `${here}/do/cancel-capture`, label: 'Cancel the capture' }),
+  'cancel-once': (_, here) =>
+    postButton({ action: `${here}/do/cancel-once`, label: 'Cancel the other boot' }),
   disarm: (_, here) => postButton({ action: `${here}/do/disarm`, label: 'Disarm' }),
   'boot-disk': (_, here) =>
     questionButton({
@@ -263,6 +265,8 @@ const DONE = [
   ['bmc', 'Saved. Its state is being read.'],
   ['bmc-forgotten', 'The BMC was forgotten.'],
   ['unpinned', 'The certificate was forgotten. The next one from the BMC will be trusted.'],
+  ['once', 'Ordered. The next network boot starts it, once.'],
+  ['unonced', 'The other boot was cancelled.'],
   ['captured', 'The capture was ordered.'],
   ['uncaptured', 'The capture was cancelled.'],
 ] as const

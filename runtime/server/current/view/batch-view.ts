@@ -86,6 +86,18 @@ export const ACTION_TEXTS = {
       other: 'Ordered the capture of {count} machines',
     },
   },
+  once: {
+    menu: 'Boot something else once…',
+    title: 'Boot once',
+    before: {
+      one: 'Boot {count} machine into something else once',
+      other: 'Boot {count} machines into something else once',
+    },
+    after: {
+      one: 'Ordered {count} machine to boot something else once',
+      other: 'Ordered {count} machines to boot something else once',
+    },
+  },
   refresh: {
     menu: 'Refresh inventory',
     title: 'Refresh inventory',

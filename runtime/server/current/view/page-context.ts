@@ -6,6 +6,8 @@ import type { Backups } from '#fleet/backup/backups.ts'
 import type { ReleaseSource } from '#fleet/boot/rules/release.ts'
 import type { Channels } from '#fleet/channel/channels.ts'
 import type { Templates } from '#fleet/first-boot/templates.ts'
+import type { Entries } from '#fleet/once/entries.ts'
+import type { EntryFiles } from '#fleet/once/entry-files.ts'
 import type { SettingsStore } from '#fleet/state/settings-store.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { PageContext, PageServices } from '#server/pages/page-context.ts'
@@ -38,6 +40,8 @@ export interface CurrentServices extends PageServices {
   readonly proxy: Proxy
   readonly templates: Templates
   readonly channels: Channels
+  readonly entries: Entries
+  readonly entryFiles: EntryFiles
   /** Without a site or repository in the settings. */
   readonly releaseSource: ReleaseSource
   readonly keeper: BatchKeeper

@@ -30,13 +30,26 @@ import {
   listReachable,
   PLACE,
 } from '#test/support/server/reachable-machines.ts'
+import { BootEntrySchema } from '#fleet/once/rules/boot-entry.ts'
+import { createOnce } from '#fleet/once/rules/once-order.ts'
+import type { KnownEntry } from '#fleet/once/rules/boot-entry.ts'
+import { sha256 } from '#test/support/server/boot-folder.ts'
 import { bodyOf, RUN } from '#test/support/server/runs.ts'
 import { asJson, readJson } from '#test/support/server/server.ts'
 
 const test = suite('states of machines')
 
 /** What the next network boot does. */
-type Truth = 'flash' | 'queue' | 'disk' | 'wizard' | 'list' | 'capture' | 'wait' | 'nothing'
+type Truth =
+  | 'flash'
+  | 'queue'
+  | 'other'
+  | 'disk'
+  | 'wizard'
+  | 'list'
+  | 'capture'
+  | 'wait'
+  | 'nothing'
 
 const PLANNED = {
   flash: 'flash',
@@ -52,6 +65,7 @@ function foretell({ machine, boot }: MachineView, surroundings: Surroundings): T
   const { mode } = decidePlan(offered, surroundings, FEATURES).plan
   if (boot.rule === 'queued') return mode === 'flash' ? 'queue' : 'wizard'
   if (boot.decision.kind === 'to-disk') return 'disk'
+  if (boot.decision.kind === 'to-entry') return 'other'
   return boot.decision.kind === 'to-wait' ? 'wait' : PLANNED[mode]
 }
 
@@ -61,6 +75,7 @@ const MEANS: Readonly<Record<MachineState, readonly Truth[]>> = {
   armed: ['flash', 'queue'],
   paused: ['disk'],
   capture: ['capture'],
+  once: ['other'],
   done: ['disk'],
   running: ['flash', 'list', 'capture'],
   failed: ['flash', 'queue', 'disk', 'wizard', 'list', 'wait'],
@@ -76,8 +91,28 @@ const CLAIMS: readonly (readonly [RegExp, readonly Truth[]])[] = [
   [/boots? (from )?its (own )?disk\b|starts its (own )?disk|leaves the machine/i, ['disk', 'list']],
   [/opens? the wizard|Until then it opens/i, ['wizard']],
   [/makes the image and uploads/i, ['capture']],
+  [/once\. Its next network boot starts it/i, ['other']],
   [/boot lists them|lists? its disks, then/i, ['list']],
 ]
+
+const ENTRY: KnownEntry = {
+  entry: {
+    name: 'memtest',
+    ...BootEntrySchema.parse({
+      processor: 'x86_64',
+      kernel: { name: 'memtest.bin', sha256: sha256('a memory test') },
+    }),
+    saved_at: new Date(1_800_000_000_000).toISOString(),
+  },
+  trouble: null,
+  program: null,
+  shimKeys: null,
+}
+
+const withOnce = (machine: Machine): Machine => ({
+  ...machine,
+  once: createOnce('memtest', new Date(1_800_000_000_000).toISOString()),
+})
 
 interface Variant {
   readonly name: string
@@ -104,6 +139,19 @@ const VARIANTS: readonly Variant[] = [
     under: { placeOf: () => PLACE },
   },
   { name: 'no live system', under: { sets: () => ({ x86_64: null, arm64: null }) } },
+  { name: 'boots once', change: withOnce },
+  {
+    name: 'boots once, locked',
+    change: (machine) => ({ ...withOnce(machine), locked: true }),
+  },
+  { name: 'boots once, entry gone', change: withOnce, under: { findEntry: () => null } },
+  {
+    name: 'has booted once',
+    change: (machine) => {
+      const { once, ...rest } = withOnce(machine)
+      return { ...rest, once: once && { ...once, used_at: once.ordered_at } }
+    },
+  },
   { name: 'no cache', under: { cacheUrl: null } },
   { name: 'days later', under: { now: new Date(1_800_300_000_000).toISOString() } },
 ]
@@ -129,7 +177,7 @@ function listShown(): readonly Shown[] {
   for (const record of listReachable()) {
     for (const { name, change, under } of VARIANTS) {
       const machine = change?.(record) ?? record
-      const surroundings = { ...usual, findImage, ...under }
+      const surroundings = { ...usual, findImage, findEntry: () => ENTRY, ...under }
       for (const run of listRuns(machine)) {
         const view = viewMachine(machine, surroundings, run)
         shown.getOrInsertComputed(keyOf(view), () => ({ name, view, surroundings }))
@@ -183,6 +231,7 @@ const SUCCEEDS: Readonly<Record<MachineButton, (view: MachineView) => boolean>> 
   'cancel-capture': succeeds('cancel-capture'),
   'boot-disk': succeeds('boot-disk'),
   refresh: succeeds('refresh'),
+  'cancel-once': succeeds('cancel-once'),
   unlock: ({ machine }) => machine.locked,
 }
 
@@ -304,6 +353,10 @@ async function openFleet() {
       },
     }),
   )
+  await server.putBootFile('memtest.bin', 'a memory test')
+  const { name, saved_at: _, ...entry } = ENTRY.entry
+  const admin = await server.operator()
+  assert.is((await admin(`/boot-entries/${name}`, asJson(entry, 'PUT'))).status, 200)
   const batches = { going: await begin(server), paused: await begin(server) }
   for (const [at, machine] of OWN.entries()) {
     const { cycle } = machine
@@ -423,14 +476,14 @@ test('filters find the machines that show the state, and count and sort them so'
   assert.match(board, `<strong>${listWith('running').length}</strong><span class="dim">Running`)
 })
 
-/** States of its machine for each of a batch's; what was flashed while it was paused is still to be flashed. */
+/** States of its machine for each of a batch's, whose order stays while something else is booted once; what was flashed while it was paused is still to be flashed. */
 const MEMBERS: Readonly<Record<string, readonly MachineState[]>> = {
-  waiting: ['armed', 'needs-you', 'done'],
-  paused: ['paused'],
+  waiting: ['armed', 'once', 'needs-you', 'done'],
+  paused: ['paused', 'once'],
   running: ['running', 'armed', 'needs-you'],
-  failed: ['failed', 'needs-you'],
-  done: ['done', 'armed', 'paused', 'failed', 'needs-you', 'running'],
-  disarmed: ['ready', 'needs-you', 'failed'],
+  failed: ['failed', 'needs-you', 'once'],
+  done: ['done', 'once', 'armed', 'paused', 'failed', 'needs-you', 'running'],
+  disarmed: ['ready', 'once', 'needs-you', 'failed'],
 }
 
 test('a batch says of its machines what they show', async () => {

@@ -55,6 +55,7 @@ export const SECTIONS: readonly Section[] = [
     also: 'netboot live system',
     tabs: [
       { href: '/ui/netboot', title: 'Live system' },
+      { href: '/ui/boot-entries', title: 'Boot entries', also: 'boot once memtest installer' },
       { href: '/ui/dhcp', title: 'DHCP' },
       { href: '/ui/netboot/tftp', title: 'TFTP check' },
     ],

@@ -170,6 +170,38 @@ export const COMMANDS = {
       },
     ],
   },
+  once: {
+    words: ['once'],
+    summary: 'have a machine boot something else once',
+    about: [
+      'Asks a running server over its API with the token in FLASHER_TOKEN (scope flash, with --power also power). The next network boot starts the boot entry; the one after that does what is configured. An installer may erase every disk of the machine.',
+    ],
+    positionals: [
+      { value: { name: 'MAC', completes: 'nothing' }, help: 'the MAC address of the machine' },
+      {
+        value: { name: 'ENTRY', completes: 'nothing' },
+        optional: true,
+        help: 'the name of the boot entry; not with --cancel',
+      },
+    ],
+    flags: [
+      {
+        name: 'server',
+        value: { name: 'URL', completes: 'nothing' },
+        help: 'the address of the server (default: http://127.0.0.1:8080, or the port of --config)',
+      },
+      { name: 'power', value: null, help: 'turn the machine on and boot it from the network' },
+      { name: 'restart', value: null, help: 'the same; also restart it if it is on' },
+      { name: 'cancel', value: null, help: 'cancel the order' },
+      CONFIG,
+    ],
+    examples: [
+      {
+        line: 'flasher-web once aa:bb:cc:dd:ee:01 memtest --power',
+        does: 'turn it on and test its memory',
+      },
+    ],
+  },
   export: {
     words: ['export'],
     summary: 'export the fleet as a bundle into a folder',

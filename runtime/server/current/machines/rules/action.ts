@@ -33,6 +33,8 @@ import {
   type Machine,
 } from './machine.ts'
 import { MachineUpsertSchema } from './upsert.ts'
+import { EntryNameSchema } from '#fleet/once/rules/boot-entry.ts'
+import { cancelOnce, orderOnce } from './once.ts'
 
 export interface MachineAction {
   readonly past: string
@@ -71,6 +73,8 @@ export const CaptureFieldsSchema = z.strictObject({
   disk_serial: asked.target_disk_serial.unwrap().default(null),
   generalize: z.boolean().default(false),
 })
+
+const OnceFieldsSchema = z.strictObject({ entry: EntryNameSchema })
 
 type FieldAction = Column<'setBy'>[keyof Column<'setBy'>]['action']
 
@@ -159,6 +163,18 @@ export const ACTIONS = {
         return owner === mac ? null : SAME_NAME_AS_ANOTHER
       }
     },
+  }),
+  once: action({
+    past: 'was set to boot something else once',
+    scope: 'flash',
+    schema: OnceFieldsSchema,
+    apply: (machine, { entry }, now) => orderOnce(machine, entry, now),
+  }),
+  'cancel-once': action({
+    past: 'is no longer set to boot something else once',
+    scope: 'flash',
+    schema: nothing,
+    apply: (machine, _, now) => cancelOnce(machine, now),
   }),
   'cancel-capture': action({
     past: 'is no longer set to be captured',

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { PickedDiskSchema } from '#engine/inventory/rules/machine.ts'
 import { InventorySchema } from '#engine/inventory/rules/inventory.ts'
-import { MACHINE_FIELDS, SENT_FIELDS, type FieldRow } from './machine.ts'
+import { MACHINE_FIELDS, OnceWireSchema, SENT_FIELDS, type FieldRow } from './machine.ts'
 import { PLAN_MODES } from './plan.ts'
 import { MachineUpsertSchema } from './upsert.ts'
 
@@ -17,6 +17,7 @@ const MachineSchema = z.object({
     .string()
     .optional()
     .describe('The channel that its image was assigned by; absent: none'),
+  once: OnceWireSchema.optional().describe('What it boots once; absent: nothing'),
 })
 
 const FlatPlanSchema = z.object({

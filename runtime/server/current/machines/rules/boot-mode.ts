@@ -84,7 +84,7 @@ interface RuleTexts {
 }
 
 interface RuleRow extends RuleTexts {
-  readonly starts: 'disk' | 'live'
+  readonly starts: 'disk' | 'live' | 'other'
   /** Whether the guard against endless boots counts it; a person is there, or an order counts its own. */
   readonly counted: boolean
   /** Whether a disk is written with nobody there: where there is a limit, one after the other. */
@@ -236,6 +236,14 @@ export const RULES = {
     is: 'A capture is ordered.',
     next: 'Its next network boot makes the image and uploads it.',
   }),
+  once: {
+    ...attended('once', {
+      reason: 'It was ordered to boot something else once.',
+      is: 'Boots something else once.',
+      next: 'After that it does what it is configured to do.',
+    }),
+    starts: 'other',
+  },
   locked: disk('needs-you', {
     reason: 'Locked, so it is not flashed.',
     is: 'Locked, but set to be flashed.',

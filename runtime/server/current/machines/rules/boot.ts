@@ -8,6 +8,7 @@ import {
   type LiveSet,
   type LiveSets,
   type ToDisk,
+  type ToEntry,
   type ToWait,
 } from '#fleet/boot/rules/boot-decision.ts'
 import { isPending } from '#engine/capture/rules/order.ts'
@@ -17,6 +18,9 @@ import { DISARMED_RULES, findStop, type DisarmedRule } from './disarming.ts'
 import { isHalfWritten, isHeldBack, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 import { checkReadiness } from './target.ts'
+import { isExpired, isWaiting } from '#fleet/once/rules/once-order.ts'
+import { fillArguments, findOnceObstacle } from './once.ts'
+import { renderHyphens } from '#kit/net/rules/mac.ts'
 
 export interface BootRuling {
   readonly rule: BootRule
@@ -31,22 +35,38 @@ export interface BootRuling {
   readonly alarms: boolean
   /** A capture that started the live system too often ends with this contact. */
   readonly givesUpCapture: boolean
+  /** Why what was ordered is not booted once; null: it is, or nothing was ordered. */
+  readonly onceObstacle: string | null
 }
+
+const USUAL = {
+  place: null,
+  counts: false,
+  restarts: false,
+  alarms: false,
+  givesUpCapture: false,
+  onceObstacle: null,
+} as const
 
 /** Changes nothing: `rememberOffer` (contact.ts) makes the record that follows from the decision. */
 export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
   const capture = decideCapture(machine, surroundings)
+  const once = decideOnce(machine, surroundings)
+  if (once.decision !== null) {
+    const { reason } = RULES.once
+    return { ...USUAL, rule: 'once', reason, decision: once.decision }
+  }
   const rule = decideRule(machine, surroundings, capture === 'due')
   const ruling = {
+    ...USUAL,
     rule,
-    place: null,
     reason: RULES[rule].reason,
-    counts: false,
     restarts: rule === 'disks-stale',
     alarms:
       (rule === 'loop-to-disk' || rule === 'loop-to-person') &&
       machine.cycle.loop_suspected_at === null,
     givesUpCapture: capture === 'looping',
+    onceObstacle: once.obstacle,
   }
   if (RULES[rule].starts === 'disk') return { ...ruling, decision: toDisk(machine) }
   const sets = pickSets(surroundings.sets(), machine.arch)
@@ -73,6 +93,39 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
       otherwise: escape,
     },
   }
+}
+
+interface DecidedOnce {
+  readonly obstacle: string | null
+  /** Null: nothing else is booted. */
+  readonly decision: ToEntry | null
+}
+
+/** It comes before the mode, and changes nothing of its cycle. */
+function decideOnce(machine: Machine, s: Surroundings): DecidedOnce {
+  const { once } = machine
+  if (!isWaiting(once) || isExpired(once, s.now)) return { obstacle: null, decision: null }
+  const known = s.findEntry?.(once.entry) ?? null
+  const { tokens } = s.settings
+  const { findTemplate } = s
+  const obstacle = findOnceObstacle(machine, once.entry, known, { tokens, findTemplate })
+  if (obstacle !== null || known === null) return { obstacle, decision: null }
+  const { entry } = known
+  const path = `/pxe/${renderHyphens(machine.mac)}/once/`
+  const decision: ToEntry = {
+    kind: 'to-entry',
+    base: s.base,
+    entry: entry.name,
+    path,
+    ticket: null,
+    starts: entry.program === null ? 'kernel' : 'program',
+    hasInitrd: entry.initrd !== null,
+    args: (answers) => fillArguments(entry, answers),
+    firmware: entry.firmware,
+    processor: entry.processor,
+    otherwise: toDisk(machine),
+  }
+  return { obstacle: null, decision }
 }
 
 /** A half-written disk decides before what a restored state says. */
@@ -142,7 +195,7 @@ function decideEnded({
  * nor who flashes.
  */
 export function mayBootDisk(machine: Machine): boolean {
-  if (isPending(machine.capture) || isHalfWritten(machine)) return false
+  if (isPending(machine.capture) || isWaiting(machine.once) || isHalfWritten(machine)) return false
   const { does } = MODES[machine.boot_mode]
   if (does === 'list-disks') return machine.cycle.finished_at !== null
   return does === 'boot-disk' || (does === 'flash' && decideEnded(machine) !== null)

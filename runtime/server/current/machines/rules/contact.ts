@@ -12,6 +12,7 @@ import { startCycle } from './operator-edits.ts'
 import { decideQueuedAt } from './queue.ts'
 import { createMachine, targetOf, type Cycle, type Machine, parseHostname } from './machine.ts'
 import type { Plan } from './plan.ts'
+import { isExpired, isWaiting } from '#fleet/once/rules/once-order.ts'
 import { decideOwner, describePlanned, type EndOwner } from './run.ts'
 
 /** Where nothing changes, each function answers the very object it was given: nothing to store. */
@@ -55,6 +56,7 @@ export function takeBackOffer(machine: Machine, { offered }: Introduction): Mach
 }
 
 export function rememberOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
+  if (ruling.rule === 'once') return rememberOnceOffer(machine, now)
   if (ruling.rule === 'capture') return rememberCaptureOffer(machine, ruling, now)
   const offered = rememberModeOffer(
     ruling.givesUpCapture ? giveUpCapture(machine, now) : machine,
@@ -63,6 +65,24 @@ export function rememberOffer(machine: Machine, ruling: BootRuling, now: string)
   )
   return ruling.rule === 'expired' ? expireOrder(offered, now) : offered
 }
+
+/** Nothing of its cycle changes, so that the next boot is as it would have been. */
+const rememberOnceOffer = (machine: Machine, now: string): Machine =>
+  machine.once === null || machine.once.offered_at !== null
+    ? machine
+    : change(machine, now, { once: { ...machine.once, offered_at: now } })
+
+/** A machine that comes again has booted what it was sent, or has come too late. */
+export const endOnce = (machine: Machine, now: string): Machine =>
+  machine.once === null || (isWaiting(machine.once) && !isExpired(machine.once, now))
+    ? machine
+    : change(machine, now, { once: null })
+
+/** What is sent is booted, as far as is known here. */
+export const rememberOnceUsed = (machine: Machine, now: string): Machine =>
+  isWaiting(machine.once)
+    ? change(machine, now, { once: { ...machine.once, used_at: now } })
+    : machine
 
 function rememberModeOffer(before: Machine, ruling: BootRuling, now: string): Machine {
   const machine = touch(ruling.restarts ? startCycle(before, now) : before, now)

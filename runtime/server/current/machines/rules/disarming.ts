@@ -11,6 +11,7 @@ import {
   type Machine,
 } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
+import { isWaiting } from '#fleet/once/rules/once-order.ts'
 
 /** It would be flashed or captured with nobody asked, now or once it is unlocked. */
 export const hasOrder = (machine: Machine): boolean =>
@@ -35,6 +36,7 @@ export function hasFlashOrder({
  * another mode, image or disk. Returns the same record without an order.
  */
 export function disarm(machine: Machine, now: string, by: DisarmCause = 'restored'): Machine {
+  if (machine.once !== null) return disarm({ ...machine, once: null, updated_at: now }, now, by)
   if (!hasOrder(machine)) return machine
   const { capture, cycle } = machine
   return {
@@ -63,7 +65,9 @@ const CANCELLED: Readonly<Record<DisarmCause, string>> = {
 /** Refused once its flash has begun: nobody takes back what its live system writes. */
 export function disarmByHand(machine: Machine, now: string): Result<Machine, string> {
   if (hasUnfinishedFlash(machine)) return refuse(BEGUN)
-  return hasOrder(machine) ? accept(disarm(machine, now, 'operator')) : refuse('Not armed.')
+  return hasOrder(machine) || isWaiting(machine.once)
+    ? accept(disarm(machine, now, 'operator'))
+    : refuse('Not armed.')
 }
 
 const BEGUN =
@@ -123,10 +127,10 @@ export const canExpire = (machine: Machine): boolean =>
 export const expireOrder = (machine: Machine, now: string): Machine =>
   canExpire(machine) ? disarmFlash(machine, now) : machine
 
-/** A capture that is ordered as well stays ordered. */
+/** A capture that is ordered as well stays ordered, and so does what is booted once. */
 function disarmFlash(machine: Machine, now: string): Machine {
-  const { capture } = machine
-  return { ...disarm({ ...machine, capture: null }, now, 'expired'), capture }
+  const { capture, once } = machine
+  return { ...disarm({ ...machine, capture: null, once: null }, now, 'expired'), capture, once }
 }
 
 /** Why an open order is not carried out now; null: it is. */
@@ -149,12 +153,17 @@ export function findStop(
  */
 export function undoEdit(before: Machine, present: Machine | null, now: string): Machine {
   const { last_seen_at, last_seen_ip } = present ?? before
-  const restored = { ...before, last_seen_at, last_seen_ip, updated_at: now }
+  const once = keepOnce(before, present)
+  const restored = { ...before, once, last_seen_at, last_seen_ip, updated_at: now }
   if (present === null) return disarm(restored, now, 'operator')
   const isUntouched = orderOf(present) === orderOf(before)
   const undone = isUntouched ? restored : disarm(restored, now, 'operator')
   return valuesOf(undone) === valuesOf(present) ? present : undone
 }
+
+/** What was to be booted once stays as it is, and never comes back. */
+const keepOnce = (before: Machine, present: Machine | null) =>
+  before.once?.ordered_at === present?.once?.ordered_at ? (present?.once ?? null) : null
 
 /** Without when an order was taken away, by whom, and in which words. */
 const valuesOf = ({ capture, cycle, ...machine }: Machine): string =>

@@ -5,19 +5,30 @@ import type { BootRuling } from './boot.ts'
 import { channelOf, namesWith, type Machine } from './machine.ts'
 import type { PlanRuling } from './plan.ts'
 import { renderDiskMismatch } from './target.ts'
+import { isWaiting, type OnceOrder } from '#fleet/once/rules/once-order.ts'
 
 const DESCRIBED = namesWith('title')
 
 export function describe(machine: Machine): Readonly<Record<string, unknown>> {
-  const said = { ...machine, channel: channelOf(machine), capture: machine.capture?.name ?? null }
-  const named = DESCRIBED.filter((name) => name !== 'channel' || said.channel !== null)
+  const { capture, once } = machine
+  const said = {
+    ...machine,
+    channel: channelOf(machine),
+    capture: capture?.name ?? null,
+    once: isWaiting(once) ? once.entry : null,
+  }
+  const named = DESCRIBED.filter((name) => !RARE.has(name) || said[name] !== null)
   return Object.fromEntries(named.map((name) => [name, said[name]]))
 }
+
+/** Said only where there is one. */
+const RARE: ReadonlySet<string> = new Set(['channel', 'once'])
 
 const OFFER_TEXTS = {
   'to-disk': 'boots its own disk',
   'to-live': 'boots the live system',
   'to-wait': 'waits',
+  'to-entry': 'boots something else once',
 } as const
 
 /** `isRepeat`: the same was offered in this boot already. */
@@ -59,6 +70,33 @@ export function describePlanned(machine: Machine, { plan, rule, mismatch }: Plan
   }
   return [planned, doubted]
 }
+
+export const describeOnceEnd = (
+  { mac }: Machine,
+  once: OnceOrder | null,
+): readonly MachineEvent[] =>
+  once === null || once.used_at !== null
+    ? []
+    : [
+        {
+          kind: 'machine.once.expired',
+          summary: `${mac} no longer boots ${once.entry} once, as it did not come within a day`,
+          details: { entry: once.entry, ordered_at: once.ordered_at },
+        },
+      ]
+
+export const describeOnceUsed = ({ mac }: Machine, { entry }: OnceOrder): MachineEvent => ({
+  kind: 'machine.once.booted',
+  summary: `${mac} fetched ${entry}, to boot it once`,
+  details: { entry },
+})
+
+/** Never what they say. */
+export const describeOnceAnswered = ({ mac }: Machine, { entry }: OnceOrder): MachineEvent => ({
+  kind: 'machine.once.answered',
+  summary: `${mac} fetched its answers for ${entry}`,
+  details: { entry },
+})
 
 /** Where boot tokens are preferred, and this machine's live system passes none on. */
 export const describeUnproven = (mac: string): MachineEvent => ({

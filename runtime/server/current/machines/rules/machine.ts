@@ -11,6 +11,7 @@ import {
 import { RunSchema } from '#engine/inventory/rules/run.ts'
 import { SERIAL_CONSOLES } from '#fleet/boot/rules/boot-decision.ts'
 import { ChannelNameSchema } from '#fleet/channel/rules/channel.ts'
+import { OnceOrderSchema } from '#fleet/once/rules/once-order.ts'
 import { MacSchema, type Mac } from '#kit/net/rules/mac.ts'
 import { z } from 'zod'
 import { BOOT_MODES, DEFAULT_MODE, isFlashMode, type BootMode } from './boot-mode.ts'
@@ -309,6 +310,8 @@ export const MACHINE_FIELDS = {
   /** As its live system last reported; null: it did not say. */
   firmware: field(FirmwareSchema.nullable(), null),
   capture: { ...field(CaptureOrderSchema.nullable(), null), sent: true, title: 'Capture' },
+  /** What it is booted into once, before whatever its mode says; null: nothing. */
+  once: { ...field(OnceOrderSchema.nullable(), null), title: 'Boots once' },
   /** `buildarch` of the last iPXE contact; null until then. */
   arch: field(text, null),
   /** From DHCP at the last iPXE contact; null until then. */
@@ -380,12 +383,21 @@ const SPECIFIED = [
 /** In the specified order, then ours. */
 export const SENT_FIELDS: readonly FieldName[] = [...new Set([...SPECIFIED, ...namesWith('sent')])]
 
-/** "Machine (server responses)"; a channel is sent only where there is one. */
+export const OnceWireSchema = OnceOrderSchema.pick({
+  entry: true,
+  ordered_at: true,
+  expires_at: true,
+  used_at: true,
+})
+
+/** "Machine (server responses)"; a channel and what is booted once are sent only where there is one. */
 export function toWire(machine: Machine): Readonly<Record<string, unknown>> {
   const channel = channelOf(machine)
+  const { once } = machine
   return {
     ...Object.fromEntries(SENT_FIELDS.map((name) => [name, machine[name]])),
     ...(channel === null ? {} : { channel }),
+    ...(once === null ? {} : { once: OnceWireSchema.parse(once) }),
   }
 }
 

@@ -17,6 +17,7 @@ import {
 import { nameAmong, pickDisk, type DiskPick } from '#engine/inventory/rules/machine.ts'
 import { findDiskMismatch, renderDiskMismatch } from './target.ts'
 import type { MachineUpsert } from './upsert.ts'
+import { isWaiting } from '#fleet/once/rules/once-order.ts'
 
 /** Keeps that a flash may be under way, and the machine's place in line. */
 export function startCycle(
@@ -161,6 +162,7 @@ function findCaptureRefusal(machine: Machine): string | null {
   const { boot_mode, cycle, capture } = machine
   if (isPending(capture)) return 'A capture is already ordered. Cancel it first.'
   if (hasUnfinishedFlash(machine)) return UNFINISHED
+  if (isWaiting(machine.once)) return BOOTS_ONCE
   // A late end of the flash before would arm the next one in a mode that flashes always.
   const isDisarmed =
     flashesOnce(boot_mode) &&
@@ -188,6 +190,7 @@ export const cancelCapture = (machine: Machine, now: string): Result<Machine, st
       })
     : refuse('No capture is ordered.')
 
+const BOOTS_ONCE = 'It is set to boot something else once. Cancel that first.'
 const CAPTURING =
   'A capture is ordered. Cancel it, or wait for its end, before you flash the machine.'
 const UNFINISHED =

@@ -31,11 +31,32 @@ export function decideState(
   // A stalled run counts less than a machine that has asked for its script since.
   if (run !== null && (!run.stalled || rulings.boot.rule !== 'half-written')) return viewRun(run)
   if (rulings.boot.rule === 'capture') return decideCapture(machine, rulings.plan)
+  if (rulings.boot.rule === 'once') return describeOnce(machine)
+  return sayHeldOnce(rulings.boot, decideOrder(machine, rulings))
+}
+
+/** Of what it is configured to do. */
+function decideOrder(machine: Machine, rulings: Rulings): StateView {
   const view = decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
   return isHeldByLock(machine, rulings.boot.rule, view)
     ? { ...view, next: 'Locked. Unlock it to flash it.' }
     : view
 }
+
+const describeOnce = ({ once }: Machine): StateView => ({
+  state: 'once',
+  is: `Boots ${once?.entry ?? 'something else'} once.`,
+  next: 'Its next network boot starts it. The one after that does what is configured.',
+})
+
+/** An order that is not carried out is said beside what the machine does instead. */
+const sayHeldOnce = ({ onceObstacle }: BootRuling, view: StateView): StateView =>
+  onceObstacle === null
+    ? view
+    : {
+        ...view,
+        next: `${view.next} It was to boot something else once, which waits: ${onceObstacle}`,
+      }
 
 /** A lock decides what is next wherever a flash would be suggested. */
 const isHeldByLock = ({ locked }: Machine, rule: BootRule, { state }: StateView): boolean =>

@@ -4,6 +4,7 @@ import type { Machine } from './machine.ts'
 import type { QueuePosition } from './queue.ts'
 import type { Template } from '#engine/first-boot/rules/template.ts'
 import type { TokenPolicy } from './token.ts'
+import type { KnownEntry } from '#fleet/once/rules/boot-entry.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 
 export interface PxeRules {
@@ -30,6 +31,8 @@ export interface Surroundings {
   findImage(ref: string): CatalogEntry | null
   /** With its secrets. */
   findTemplate(name: string): Template | null
+  /** What machines can be booted into once; absent: nothing. */
+  findEntry?(name: string): KnownEntry | null
   /** Where captures are uploaded; null: there is no cache service. */
   readonly cacheUrl: string | null
   sets(): LiveSets

@@ -48,6 +48,7 @@ test('each page belongs to one', () => {
     ['/ui/netboot', 'Network boot: Live system'],
     ['/ui/netboot/tftp', 'Network boot: TFTP check'],
     ['/ui/dhcp', 'Network boot: DHCP'],
+    ['/ui/boot-entries/memtest/remove', 'Network boot: Boot entries'],
     ['/ui/events', 'Events'],
     ['/ui/settings', 'Settings: General'],
     ['/ui/people/1', 'Settings: People'],
