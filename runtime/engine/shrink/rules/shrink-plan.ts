@@ -83,8 +83,7 @@ const LOADER = 'a boot loader in it is found by block numbers'
 const VERITY = 'dm-verity protects it'
 const WINDOWS_MBR =
   'Windows finds its volumes by their places with an MBR, and what lies behind it would have to move'
-const NEEDS_MOUNT =
-  'btrfs shrinks only where it is mounted, which "flasher pack --shrink" does as root'
+const NEEDS_MOUNT = 'btrfs shrinks only where it is mounted, and nothing is mounted here'
 const TOO_LARGE = 'its file system is larger than its partition'
 
 const renderBehind = ({ part, words }: PartFate) =>
