@@ -26,6 +26,7 @@ const COMMANDS: Readonly<Record<FlasherCommand, () => Promise<RunCommand<Command
   push: async () => inSession((await import('#flasher/commands/push.ts')).push),
   capture: async () => inSession((await import('#flasher/commands/capture.ts')).capture),
   flash: async () => inSession((await import('#flasher/commands/flash.ts')).flash),
+  verify: async () => inSession((await import('#flasher/commands/verify.ts')).verify),
   completion: async () => {
     const { renderCompletion } = await import('#kit/terminal/command/completion.ts')
     return inSession(async (session) => {

@@ -34,6 +34,9 @@ interface OpenedImage {
   readonly map: FrameMap | null
 }
 
+/** What of a plan reading the image takes. */
+type ReadPlan = Pick<FlashPlan, 'image' | 'sha256' | 'indexSha256'>
+
 export type OpenStream = (opening: Opening) => Promise<
   OpenedImage & {
     /** Shared with other disks; absent: the disk has its own. */
@@ -72,7 +75,7 @@ export const ownStream =
  */
 export async function openImage(
   decoders: Decoders,
-  plan: FlashPlan,
+  plan: ReadPlan,
   found: Source,
   { waits, signal, mirrors }: Opening & { readonly mirrors: readonly Source[] },
 ): Promise<OpenedImage & { open(compare?: Compare): Promise<Blocks> }> {
@@ -100,7 +103,7 @@ const seekableOf = (source: Source): SeekableSource | null =>
   source.readAt === null ? null : { ...source, readAt: source.readAt }
 
 /** Null where the image is to be read from start to end. */
-async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | null> {
+async function findFrames(plan: ReadPlan, source: Source): Promise<FrameMap | null> {
   const { image, sha256 } = plan
   const readable = seekableOf(source)
   // A source that cannot be read here and there is read whole where its digest is known.

@@ -185,7 +185,7 @@ test('that finds no cloud-init leaves a disk that cannot boot', async () => {
   await using disk = await createLoop({ megabytes: 32 })
   const { outcome } = await flash(image.path, disk.device)
   assert.ok(outcome.kind === 'failed' && outcome.code === 'provision-failed')
-  assert.match(outcome.kind === 'failed' ? outcome.leaves : '', /without a partition table/)
+  assert.match(outcome.kind === 'failed' ? outcome.leaves : '', /has no partition table/)
   await assertBlank(disk.device)
   assert.equal(await listLoops(disk.device), [])
 })

@@ -337,6 +337,33 @@ const FLASH = {
   ],
 } as const satisfies Command
 
+const VERIFY = {
+  words: ['verify'],
+  summary: 'compare a disk with an image',
+  about: [
+    'Compares every byte of the image with the disk and counts by partition what differs. The disk is opened read-only and exclusively; one that is mounted or in use is refused. What lies behind the image is not compared.',
+    'A system that was started from the disk has changed it, and so have --grow, --fix-gpt and --provision. This is counted as well. Exit code 1: something differs.',
+  ],
+  positionals: [{ value: { name: 'DISK', completes: 'disk' }, help: 'whole disk to read' }],
+  flags: [
+    {
+      name: 'image',
+      value: { name: 'IMAGE', completes: 'image' },
+      required: true,
+      help: 'image to compare with: whatever "flash --image" takes',
+    },
+    FORMAT_FLAG,
+    DIGEST_FLAG,
+    JSON_FLAG,
+  ],
+  examples: [
+    {
+      line: 'flasher verify /dev/sdb --image debian.img.zst',
+      does: 'see whether a disk still holds what was written',
+    },
+  ],
+} as const satisfies Command
+
 const TEXTS = createTextCommands('flasher', [JSON_FLAG])
 
 export const COMMANDS = [
@@ -347,6 +374,7 @@ export const COMMANDS = [
   PUSH,
   createCaptureCommand(JSON_FLAG, LEVEL_FLAG),
   FLASH,
+  VERIFY,
   TEXTS.completion,
   TEXTS.manual,
 ] as const satisfies readonly Command[]
