@@ -2,7 +2,7 @@
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import { decideSource } from '#engine/capture/rules/capture.ts'
 import { createSlot, type Device, openDevice } from '#engine/disk/device.ts'
-import { parsePartitions } from '#engine/disk/rules/partition-tables.ts'
+import { parsePartitions, parseTableSector } from '#engine/disk/rules/partition-tables.ts'
 import { type CheckedImage, checkImage } from '#engine/image/image-inspection.ts'
 import { exactBytes, type ImageFacts } from '#engine/image/rules/image.ts'
 import { createFiller, type Filler } from '#engine/image/stream-blocks.ts'
@@ -103,7 +103,8 @@ async function openDisk(
   path: string,
   signal: AbortSignal,
 ): Promise<Device> {
-  const decided = decideSource(await untilAborted(signal, disks.probe(path, null)), null)
+  const facts = await untilAborted(signal, disks.probe(path, null))
+  const decided = decideSource(facts, null, Infinity)
   if (!decided.ok) throw new Fault('plan-refused', decided.refusal.join('; '), { hint: IDLE })
   if (!isRoot) throw new Fault('root-required', 'reading a disk needs root', { hint: SUDO })
   const { node, sectorBytes, identity } = decided.value
@@ -115,7 +116,7 @@ const SUDO = 'Run it again as root, for example with sudo.'
 
 const tooShort = ({ node, sizeBytes }: Device, bytes: number) =>
   new Fault(
-    'verify-failed',
+    'plan-refused',
     `${node} is shorter than the image: ${renderExactSize(sizeBytes)} of ${renderExactSize(bytes)}`,
   )
 
@@ -175,6 +176,6 @@ async function readDisk(device: Device, into: Buffer, at: number, bytes: number)
 }
 
 function partitionsOf(head: Buffer, sectorBytes: number) {
-  const found = parsePartitions(head, sectorBytes)
+  const found = parsePartitions(head, parseTableSector(head) ?? sectorBytes)
   return found.ok ? found.value : []
 }

@@ -65,6 +65,8 @@ test('a question comes back with its machines, not answered', async () => {
   await page.getByRole('button', { name: /^Delete/ }).click()
   await logInAgain(page)
   await page.getByText(macOf(1)).first().waitFor()
+  assert.is(await page.locator('input[name=sure]').inputValue(), '')
+  await page.locator('input[name=sure]').fill('1')
   await page.getByRole('button', { name: /^Delete/ }).click()
   await page.getByText('It reappears as discovered').waitFor()
 })

@@ -20,6 +20,7 @@ const WHOLE_TYPES = ['disk', 'loop', 'mpath']
 export function decideSource(
   { path, exists, device }: TargetFacts,
   chosen: DiskIdentity | null,
+  maxBytes = MAX_IMAGE_BYTES,
 ): Result<TargetDevice, readonly string[]> {
   if (!exists) return refuse([`source does not exist: ${path}`])
   if (device === null) return refuse([`source is not a block device: ${path}`])
@@ -33,7 +34,7 @@ export function decideSource(
     [users.length > 0, `source is in use: ${users.join(', ')}`],
     [!WHOLE_TYPES.includes(type), `source is not a whole disk: ${path} is of type ${type}`],
     [identity.sizeBytes === 0, `source has no medium or no size: ${path}`],
-    [identity.sizeBytes > MAX_IMAGE_BYTES, `source is larger than an image can be: 4 TiB`],
+    [identity.sizeBytes > maxBytes, `source is larger than an image can be: 4 TiB`],
   ]
   const reasons = checks.flatMap(([hit, reason]) => (hit ? [reason] : []))
   return reasons.length === 0 ? accept(device) : refuse(reasons)

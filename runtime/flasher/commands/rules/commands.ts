@@ -342,7 +342,7 @@ const VERIFY = {
   summary: 'compare a disk with an image',
   about: [
     'Compares every byte of the image with the disk and counts by partition what differs. The disk is opened read-only and exclusively; one that is mounted or in use is refused. What lies behind the image is not compared.',
-    'A system that was started from the disk has changed it, and so have --grow, --fix-gpt and --provision. This is counted as well. Exit code 1: something differs.',
+    'A system that was started from the disk has changed it, and so have --grow, --fix-gpt and --provision. This is counted as well. Where something differs, the exit code is 1, and the document has differing_bytes.',
   ],
   positionals: [{ value: { name: 'DISK', completes: 'disk' }, help: 'whole disk to read' }],
   flags: [

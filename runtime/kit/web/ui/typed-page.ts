@@ -175,7 +175,8 @@ function fillInput(control: Element, name: string, type: string, take: Take): vo
     setAttribute(control, 'checked', isTyped ? '' : null)
   } else if (!/^(file|submit|button)$/.test(type)) {
     const text = take()
-    if (text !== undefined) setAttribute(control, 'value', text)
+    // The answer to a question is given again.
+    if (text !== undefined && !/^(confirm|sure)$/.test(name)) setAttribute(control, 'value', text)
   }
 }
 

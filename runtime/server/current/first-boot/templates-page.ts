@@ -439,9 +439,9 @@ function renderTokens({ services }: CurrentContext): Html {
   return banner(
     isRequired ? 'ready' : 'needs-you',
     isRequired
-      ? html`Machines get this template because ${tokens}. Anyone on the boot network can still
-        request it for an armed machine: use keys that register a machine once, not passwords of
-        people.`
+      ? html`Machines get templates with secrets because ${tokens}. Anyone on the boot network can
+        still request them for an armed machine: use keys that register a machine once, not
+        passwords of people.`
       : html`Machines get templates with secrets only if ${tokens}.`,
   )
 }
