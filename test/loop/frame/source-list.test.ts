@@ -97,7 +97,13 @@ async function flash(
   check: (flashed: Flashed) => void | Promise<void> = () => undefined,
 ): Promise<Flashed> {
   await using loop = await createLoop({ megabytes: 48 })
-  const flasher = createFlasher({ env: {}, retryMs: 5, stallMs: 3000, slowMs: 3000 })
+  const flasher = createFlasher({
+    env: {},
+    retryMs: 5,
+    stallMs: 3000,
+    slowMs: 3000,
+    readFirmware: async () => null,
+  })
   let shares: readonly SourceShare[] = []
   const onEvent = (event: FlashEvent) => {
     if (event.event === 'writing') shares = event.sources ?? shares
