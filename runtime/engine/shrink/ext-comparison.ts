@@ -63,7 +63,7 @@ async function compareTrees(sides: Sides, signal: AbortSignal): Promise<string |
     signal.throwIfAborted()
     const one = await before.inode(pair.before)
     const two = await after.inode(pair.after)
-    const refusal = await compareInodes({ ...sides, one, two }, pair.after)
+    const refusal = await compareInodes({ ...sides, one, two }, pair)
     if (refusal !== null) return `${refusal} of ${pair.path || '/'}`
     if (one.kind !== 'folder') continue
     const inside = pairEntries(pair.path, await before.list(one), await after.list(two))
@@ -119,17 +119,22 @@ interface InodePair extends Sides {
   readonly two: Inode
 }
 
+/** Its name, as attributes show it: the kernel signs the number of an inode, too. */
+const EVM = `6:${Buffer.from('evm').toString('hex')}=`
+
 async function compareInodes(
   { before, one, after, two, lost }: InodePair,
-  inode: number,
+  pair: Pair,
 ): Promise<string | null> {
   if (!one.kept.equals(two.kept)) return 'owner, mode, size or times'
   if (one.times.join() !== two.times.join()) {
     if (lost === null) return 'the times'
-    lost.push({ inode, times: one.times })
+    lost.push({ inode: pair.after, times: one.times })
   }
   const attributes = [await before.attributes(one), await after.attributes(two)] as const
   if (attributes[0].join('\n') !== attributes[1].join('\n')) return 'the attributes'
+  const isNumbered = attributes[0].some((attribute) => attribute.startsWith(EVM))
+  if (isNumbered && pair.before !== pair.after) return 'the inode number, which security.evm signs,'
   // Folders hold numbers of inodes: their names are compared instead.
   if (!one.isMapped || one.kind === 'folder') return null
   const sides = [

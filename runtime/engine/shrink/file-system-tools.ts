@@ -71,6 +71,9 @@ async function shrinkToLeast(
   return accept(least)
 }
 
+/** For one debugfs. */
+const MAX_INODES = 10_000
+
 /** resize2fs sets times of what gets another number, and of folders that name it. */
 async function restoreTimes({ shell, path, source, signal }: ShrinkOrder): Promise<string | null> {
   const lost: LostTimes[] = []
@@ -83,10 +86,13 @@ async function restoreTimes({ shell, path, source, signal }: ShrinkOrder): Promi
     throw thrown
   }
   if (lost.length === 0) return null
-  const input = lost.flatMap(({ inode, times }) => renderTimes(inode, times)).join('\n')
-  // What it does not set is found where the whole image is compared.
-  await shell.run(['debugfs', '-w', '-f', '-', path], { input: `${input}\n`, signal })
-  signal.throwIfAborted()
+  for (let at = 0; at < lost.length; at += MAX_INODES) {
+    const some = lost.slice(at, at + MAX_INODES)
+    const input = some.flatMap(({ inode, times }) => renderTimes(inode, times)).join('\n')
+    // What it does not set is found where the whole image is compared.
+    await shell.run(['debugfs', '-w', '-f', '-', path], { input: `${input}\n`, signal })
+    signal.throwIfAborted()
+  }
   return null
 }
 
@@ -127,12 +133,16 @@ const said = (tool: string, words: string) => {
 
 /** Twice: without a question. */
 const NTFSRESIZE = ['ntfsresize', '--force', '--force', '--no-progress-bar'] as const
-const HIBERNATED = 14
-const STATES: Readonly<Record<number, string>> = {
-  [HIBERNATED]: 'Windows is hibernated in it: shut it down fully first (shutdown /s /f /t 0)',
-  15: 'it was not unmounted cleanly: shut Windows down fully first',
+
+/** Its exit code says in which state an NTFS is. */
+export async function probeNtfs(shell: Shell, path: string, signal: AbortSignal): Promise<number> {
+  await needTools(shell, SHRINK_TOOLS.ntfs)
+  const { exitCode } = await shell.run(['ntfs-3g.probe', '--readwrite', path], { signal })
+  signal.throwIfAborted()
+  return exitCode
 }
 
+/** Its state was probed before. */
 export async function shrinkNtfs(order: ShrinkOrder): Promise<Shrunk> {
   const { shell, path, bytes, reservePercent } = order
   await needTools(shell, SHRINK_TOOLS.ntfs)
@@ -149,8 +159,6 @@ export async function shrinkNtfs(order: ShrinkOrder): Promise<Shrunk> {
 
 /** In bytes; refused with why it must not shrink. */
 async function readLeastNtfs({ shell, path, signal }: ShrinkOrder): Promise<Shrunk> {
-  const probe = await shell.run(['ntfs-3g.probe', '--readwrite', path], { signal })
-  if (probe.exitCode !== 0) return refuse(STATES[probe.exitCode] ?? 'ntfs-3g cannot read it')
   const info = await shell.run(['ntfsresize', '--info', '--no-progress-bar', path], { signal })
   signal.throwIfAborted()
   const printed = info.stdout + info.stderr

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { rm } from 'node:fs/promises'
 import type { Range } from '#engine/disk/rules/extents.ts'
+import { SIGNATURE_BYTES } from '#engine/disk/rules/file-systems.ts'
 import { parsePartitions } from '#engine/disk/rules/partition-tables.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { MAX_READ_BYTES, type ReadBytes } from './content-comparison.ts'
@@ -43,7 +44,8 @@ export async function assembleImage(assembly: Assembly): Promise<void> {
   const head = planned.head.subarray(0, front.bytes)
   const patches = new Map<Place, readonly Patch[]>()
   for (const place of layout.places) {
-    const start = await shrunk.read({ offset: place.to, bytes: EDGE_BYTES })
+    const startBytes = Math.min(SIGNATURE_BYTES, place.bytes)
+    const start = await shrunk.read({ offset: place.to, bytes: startBytes })
     const end = await shrunk.read({
       offset: place.to + place.bytes - EDGE_BYTES,
       bytes: EDGE_BYTES,

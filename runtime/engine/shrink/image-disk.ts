@@ -1,8 +1,8 @@
 /** What a shrink has to know of a disk: its table, how each partition begins, and what lies between them. */
 import { planAreas, TABLE_BYTES } from '#engine/capture/rules/areas.ts'
 import { probeContents } from '#engine/disk/disks.ts'
-import { isAllZero } from '#engine/disk/rules/extents.ts'
-import { listHashed, SIGNATURE_BYTES } from '#engine/disk/rules/file-systems.ts'
+import { isAllZero, type Range } from '#engine/disk/rules/extents.ts'
+import { listHashed, locateEnd, SIGNATURE_BYTES } from '#engine/disk/rules/file-systems.ts'
 import {
   GPT_AT,
   hasHeader,
@@ -12,6 +12,7 @@ import {
 import { Fault } from '#kit/foundation/fault.ts'
 import type { Shell } from '#kit/host/shell.ts'
 import { locateGrubCore, type ShrinkDisk, type ShrinkPart } from './rules/shrink-plan.ts'
+import { NTFS_NAME, SECTOR_AT } from './rules/shrunk-table.ts'
 import { listData, type SparseFile } from './sparse-file.ts'
 
 /** Rejects with a Fault `plan-refused` where its partition table does not say what lies where. */
@@ -19,17 +20,19 @@ export async function readDisk(
   shell: Shell,
   whole: SparseFile,
   sizeBytes: number,
+  probeNtfs: (part: Range & { readonly number: number }) => Promise<number>,
 ): Promise<ShrinkDisk> {
+  if (sizeBytes < LEAST_BYTES) throw noTable()
   const head = await whole.read({ offset: 0, bytes: Math.min(TABLE_BYTES, sizeBytes) })
   const sectorBytes = parseTableSector(head) ?? 512
   const end = await whole.read({ offset: sizeBytes - sectorBytes, bytes: sectorBytes })
   const contents = await probeContents(shell, whole.path)
   const areas = planAreas({ sizeBytes, sectorBytes, head, end, contents })
   if (!areas.ok) throw new Fault('plan-refused', `the image cannot be shrunk: ${areas.refusal}`)
-  const partitions = areas.value.filter(({ number }) => number !== null && number > 0)
-  if (partitions.length === 0) {
-    throw new Fault('plan-refused', 'the image cannot be shrunk: it has no partition table')
-  }
+  const partitions = areas.value.flatMap(({ number, ...area }) =>
+    number !== null && number > 0 ? [{ ...area, number }] : [],
+  )
+  if (partitions.length === 0) throw noTable()
   const isGpt = hasHeader(head, sectorBytes)
   const hashed = await listHashedPlaces(whole, head, sectorBytes)
   const parts: ShrinkPart[] = []
@@ -38,19 +41,45 @@ export async function readDisk(
     const first = await whole.read({ offset, bytes: SIGNATURE_BYTES })
     const isWalled = last > 0 && (await isUsed(whole, last, offset))
     const isHashed = hashed.includes(offset)
-    parts.push({ number: number ?? 0, role, offset, bytes, first, isHashed, isWalled })
+    const part = { number, role, offset, bytes, first, isHashed, isWalled }
+    const { type } = await probeContents(shell, whole.path, part)
+    const ntfsState = isNtfs(first) ? await probeNtfs(part) : 0
+    parts.push({ ...part, type, isFollowed: await hasDataBehind(whole, part), ntfsState })
     last = offset + bytes
   }
-  const core = locateGrubCore(head)
-  const isInside = core !== null && core * 512 < sizeBytes
   return {
+    sizeBytes,
     sectorBytes,
     isGpt,
     head,
     parts,
-    grubCore: isInside ? await whole.read({ offset: core * 512, bytes: 512 }) : null,
+    grubCore: await readGrubCore(whole, head, sizeBytes),
     isTailUsed: await isTailUsed(whole, { head, isGpt, sectorBytes, sizeBytes, last }),
   }
+}
+
+async function readGrubCore(whole: SparseFile, head: Buffer, sizeBytes: number) {
+  const core = locateGrubCore(head)
+  const isInside = core !== null && core * 512 < sizeBytes
+  return isInside ? await whole.read({ offset: core * 512, bytes: 512 }) : null
+}
+
+/** Of a table. */
+const LEAST_BYTES = 512
+const noTable = () =>
+  new Fault('plan-refused', 'the image cannot be shrunk: it has no partition table')
+
+const isNtfs = (first: Buffer) => first.toString('latin1', 3, 11) === NTFS_NAME
+
+/** The last sector may hold the copy of an NTFS' first one. */
+async function hasDataBehind(
+  whole: SparseFile,
+  { offset, bytes, first }: Pick<ShrinkPart, 'offset' | 'bytes' | 'first'>,
+): Promise<boolean> {
+  const from = offset + (locateEnd(first) ?? bytes)
+  const copyBytes = isNtfs(first) ? Math.min(bytes, first.readUInt16LE(SECTOR_AT)) : 0
+  const copy = await whole.read({ offset: offset + bytes - copyBytes, bytes: copyBytes })
+  return await isUsed(whole, from, offset + bytes - (isNtfs(copy) ? copyBytes : 0))
 }
 
 /** Where partitions begin that dm-verity protects. */
@@ -65,9 +94,14 @@ async function listHashedPlaces(whole: SparseFile, head: Buffer, sectorBytes: nu
   return listHashed(seen).map(({ offset }) => offset)
 }
 
+const PIECE_BYTES = 1024 * 1024
+
 async function isUsed(whole: SparseFile, from: number, to: number): Promise<boolean> {
-  for (const range of listData(whole.data, { offset: from, bytes: to - from })) {
-    if (!isAllZero(await whole.read(range))) return true
+  for (const { offset, bytes } of listData(whole.data, { offset: from, bytes: to - from })) {
+    for (let at = 0; at < bytes; at += PIECE_BYTES) {
+      const piece = { offset: offset + at, bytes: Math.min(PIECE_BYTES, bytes - at) }
+      if (!isAllZero(await whole.read(piece))) return true
+    }
   }
   return false
 }

@@ -17,7 +17,7 @@ import { checkNothingThere, packImage, type Packed, type PackOrder } from '#engi
 import { Fault } from '#kit/foundation/fault.ts'
 import { createShell, type Shell } from '#kit/host/shell.ts'
 import { report, untilAborted } from '#kit/host/watch.ts'
-import { shrinkExt, shrinkNtfs, type ShrinkOrder } from './file-system-tools.ts'
+import { probeNtfs, shrinkExt, shrinkNtfs, type ShrinkOrder } from './file-system-tools.ts'
 import { assembleImage, readerOf } from './image-assembly.ts'
 import { readDisk } from './image-disk.ts'
 import {
@@ -27,7 +27,14 @@ import {
   planLayout,
   renderStay,
 } from './rules/shrink-plan.ts'
-import { checkRoom, createSparseFile, copyRange, listData, type SparseFile } from './sparse-file.ts'
+import {
+  checkRoom,
+  createSparseFile,
+  copyRange,
+  listData,
+  PREFIX,
+  type SparseFile,
+} from './sparse-file.ts'
 
 export type ShrinkStage =
   | { readonly stage: 'unpacking' | 'comparing' | 'packing' }
@@ -69,13 +76,18 @@ export async function shrinkImage(
   const { signal, onStage, onProgress } = options
   const shell = createShell(given)
   await checkNothingThere(order.output)
-  const folder = await mkdtemp(join(given.env['TMPDIR'] || '/var/tmp', 'flasher-shrink-'))
+  const folder = await mkdtemp(join(given.env['TMPDIR'] || '/var/tmp', PREFIX))
   try {
     await using whole = await createSparseFile(join(folder, 'whole.img'))
     onStage({ stage: 'unpacking' })
     const { sizeBytes, image } = await spread(given, order, whole, options)
-    const disk = await readDisk(shell, whole, sizeBytes)
-    const decided = decideFates(disk, { canMount: false })
+    const disk = await readDisk(shell, whole, sizeBytes, async (part) => {
+      await checkRoom(whole.path, countBytes([...listData(whole.data, part)]))
+      const path = partPath(folder, part.number)
+      await copyPart(whole, part, path, signal)
+      return await probeNtfs(shell, path, signal)
+    })
+    const decided = decideFates(disk)
     const { fates, sizes } = await shrinkParts({ shell, whole, folder, order }, decided, options)
     const stays = fates.flatMap(({ part, words, why }) =>
       why === null ? [] : [renderStay(part.number, words, why)],
@@ -210,24 +222,30 @@ async function shrinkParts(
 ) {
   const sizes = new Map<number, number>()
   const fates: PartFate[] = []
-  const wanted = decided.filter(({ why }) => why === null)
+  // Copies of NTFS are there since they were probed.
+  const wanted = decided.filter(({ kind, why }) => kind === 'ext' && why === null)
   const copied = wanted.flatMap(({ part }) => [...listData(whole.data, part)])
   await checkRoom(whole.path, whole.dataBytes() + countBytes(copied))
   for (const fate of decided) {
     const { part, kind, words, why } = fate
+    const path = partPath(folder, part.number)
     if (why !== null || (kind !== 'ext' && kind !== 'ntfs')) {
+      await rm(path, { force: true })
       fates.push(fate)
       continue
     }
     onStage({ stage: 'shrinking', number: part.number, words })
-    const path = partPath(folder, part.number)
-    await copyPart(whole, part, path, signal)
+    if (kind === 'ext') await copyPart(whole, part, path, signal)
     const { first, bytes } = part
     const { reservePercent } = order
     const source = readerOf(whole, part)
     const shrunk = await SHRINK[kind]({ shell, path, source, first, bytes, reservePercent, signal })
     if (shrunk.ok) sizes.set(part.number, shrunk.value)
-    else await rm(path, { force: true })
+    else {
+      // Tools that found no room say so in words of their own.
+      await checkRoom(path, 0)
+      await rm(path, { force: true })
+    }
     fates.push(shrunk.ok ? fate : { ...fate, why: shrunk.refusal })
   }
   return { fates, sizes }

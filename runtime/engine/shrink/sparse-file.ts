@@ -1,11 +1,15 @@
 /** A file with holes that remembers where it holds data, so that nobody has to read its zeros. */
-import { type FileHandle, open, statfs } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { type FileHandle, open, readdir, statfs } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
 import { isAllZero, type Range, ZERO_GRAIN } from '#engine/disk/rules/extents.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { renderSize } from '#kit/foundation/size.ts'
 
 export type SparseFile = Awaited<ReturnType<typeof createSparseFile>>
+
+/** Of the folder in TMPDIR that holds what is made on the way. */
+export const PREFIX = 'flasher-shrink-'
+const LEFT = 'If no other command is running, remove what killed ones left there:'
 
 const PIECE_BYTES = 1024 * 1024
 /** Of free space that is left to others. */
@@ -36,7 +40,7 @@ function sparseOver(path: string, file: FileHandle) {
 
   return {
     path,
-    /** In order; every other byte is zero. */
+    /** Every other byte is zero. */
     data: data as readonly Range[],
     /** Bytes of them. */
     dataBytes: () => written,
@@ -48,9 +52,7 @@ function sparseOver(path: string, file: FileHandle) {
       }
     },
     /** Whatever lies there. */
-    async patch(bytes: Buffer, offset: number): Promise<void> {
-      await file.write(bytes, 0, bytes.length, offset)
-    },
+    patch: write,
     /** Always whole: zeros behind its end. */
     async read({ offset, bytes }: Range): Promise<Buffer> {
       const into = Buffer.alloc(bytes)
@@ -120,11 +122,13 @@ export async function checkRoom(path: string, bytes: number): Promise<void> {
   const free = bavail * bsize
   if (free >= bytes + LEFT_BYTES) return
   const wanted = renderSize(bytes + LEFT_BYTES)
+  // Those of commands that were killed, and of others that run.
+  const names = await readdir(dirname(folder))
+  const others = names.filter((name) => name.startsWith(PREFIX) && name !== basename(folder))
+  const left = others.length === 0 ? '' : ` ${LEFT} ${others.slice(0, 5).join(', ')}.`
   throw new Fault(
     'storage-full',
     `shrinking needs ${wanted} in ${folder}, ${renderSize(free)} are free`,
-    {
-      hint: 'Name a folder with more room in TMPDIR.',
-    },
+    { hint: `Name a folder with more room in TMPDIR.${left}` },
   )
 }

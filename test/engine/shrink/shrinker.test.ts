@@ -359,12 +359,13 @@ const REFUSED: Readonly<Record<string, Refused>> = {
     words: /Windows finds its volumes by their places/,
     parts: [smallNtfs(1), { ...fat(2, 'c') }],
   },
-  'a hibernated NTFS': {
-    label: 'dos',
-    words: /Windows is hibernated in it/,
+  'any with a hibernated NTFS, which would move': {
+    words: /Windows is hibernated in partition 2/,
     parts: [
+      plain(),
       {
-        ...smallNtfs(1),
+        ...smallNtfs(2),
+        type: BASIC,
         make: async (file) => {
           await run`mkntfs --quiet --force --fast ${file}`
           const page = `${file}.hiber`

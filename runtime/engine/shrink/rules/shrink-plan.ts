@@ -15,16 +15,23 @@ export interface ShrinkPart extends Range {
   readonly isHashed: boolean
   /** What lies between it and the partition before it is not all zeros. */
   readonly isWalled: boolean
+  /** As blkid names it; null: nothing, or more than one thing. */
+  readonly type: string | null
+  /** What lies behind its file system, inside it, is not all zeros. */
+  readonly isFollowed: boolean
+  /** What ntfs-3g.probe exits with; 0 for all else. */
+  readonly ntfsState: number
 }
 
 export interface ShrinkDisk {
+  readonly sizeBytes: number
   readonly sectorBytes: number
   readonly isGpt: boolean
   /** The first MiB. */
   readonly head: Buffer
   /** In the order in which they lie. */
   readonly parts: readonly ShrinkPart[]
-  /** What GRUB's sector in the MBR loads first; null: no GRUB is there. */
+  /** What GRUB's sector in the MBR loads first; null: no GRUB is there, or that lies outside the image. */
   readonly grubCore: Buffer | null
   /** Behind the last partition is something besides the table's backup. */
   readonly isTailUsed: boolean
@@ -54,36 +61,64 @@ const WORDS: Readonly<Record<Movable, string>> = {
 const OTHERS: Readonly<Record<string, Movable>> = { FAT: 'fat', 'swap space': 'swap' }
 
 /** Partitions in front of what never moves keep their size: nothing would be gained. */
-export function decideFates(
-  disk: ShrinkDisk,
-  { canMount }: { readonly canMount: boolean },
-): readonly PartFate[] {
+export function decideFates(disk: ShrinkDisk): readonly PartFate[] {
   const looked = disk.parts.map((part) => look(disk, part))
   const last = looked.findLastIndex(({ kind }) => kind === null)
   const wall = disk.parts.findLastIndex(({ isWalled }) => isWalled)
-  const isWindowsOnMbr = !disk.isGpt && looked.some(({ kind }) => kind === 'ntfs')
+  const isWindowsOnMbr = !disk.isGpt && looked.some(({ words }) => words === WORDS.ntfs)
   function findObstacle(index: number): string | null {
     const behind = looked[last]
     if (behind !== undefined && index < last) return renderBehind(behind)
     if (index < wall) return GAP
     return isWindowsOnMbr && index < looked.length - 1 ? WINDOWS_MBR : null
   }
-  const everywhere = isLilo(disk.head) ? LILO : disk.isTailUsed ? TAIL : null
-  return looked.map((fate, index) => {
-    if (fate.why !== null) return fate
-    const why = everywhere ?? findObstacle(index)
-    return { ...fate, why: why ?? (fate.kind === 'btrfs' && !canMount ? NEEDS_MOUNT : null) }
-  })
+  const everywhere = findStop(disk)
+  return looked.map((fate, index) =>
+    fate.why === null ? { ...fate, why: everywhere ?? findObstacle(index) } : fate,
+  )
 }
+
+/** Why nothing of the image shrinks. */
+function findStop(disk: ShrinkDisk): string | null {
+  const { head, parts, isTailUsed } = disk
+  const asleep = parts.find(isAsleep)
+  if (asleep !== undefined) return renderAsleep(asleep)
+  // A loader in one partition may find its files in another.
+  const codes = [head, ...parts.map(({ first }) => first)].map((code) => code.subarray(0, MBR_CODE))
+  if (codes.some((code) => code.includes('LILO'))) return LILO
+  if (codes.some((code) => code.indexOf('zIPL') === 0)) return ZIPL
+  if (codes.slice(1).some((code) => code.includes('GRUB')) || isGrubLost(disk)) return GRUB
+  if (parts.some(({ role }) => role === 'extended')) return EXTENDED
+  return isTailUsed ? TAIL : null
+}
+
+/** ntfs-3g.probe, of Windows; swap of Linux has a word at the end of its first page. */
+const HIBERNATED = 14
+const PAGES = [4096, 8192, 16_384, 32_768, 65_536]
+const ASLEEP = ['S1SUSPEND', 'S2SUSPEND', 'ULSUSPEND', 'LINHIB000']
+
+const isAsleep = ({ first, ntfsState }: ShrinkPart) =>
+  ntfsState === HIBERNATED ||
+  PAGES.some((page) => ASLEEP.includes(first.toString('latin1', page - 10, page - 1)))
+
+const renderAsleep = ({ number, ntfsState }: ShrinkPart) =>
+  ntfsState === HIBERNATED
+    ? `Windows is hibernated in partition ${number}: shut it down fully first (shutdown /s /f /t 0)`
+    : `a Linux is hibernated in partition ${number}: start it, and shut it down`
 
 const TAIL = 'the image has data behind its last partition'
 const GAP = 'data outside all partitions lies behind it, which cannot move'
 const LILO = 'LILO finds its files by block numbers'
+const ZIPL = 'zIPL finds its files by block numbers'
+const GRUB = 'a GRUB of this image loads what is not known here'
+const EXTENDED = 'what lies in its extended partition is not known here'
 const LOADER = 'a boot loader in it is found by block numbers'
 const VERITY = 'dm-verity protects it'
 const WINDOWS_MBR =
   'Windows finds its volumes by their places with an MBR, and what lies behind it would have to move'
-const NEEDS_MOUNT = 'btrfs shrinks only where it is mounted, and nothing is mounted here'
+const FOLLOWED = 'data lies behind its file system, inside the partition'
+const SHADOWS = 'it has shadow copies of Windows: delete its shadow copies first'
+const UNCLEAN = 'it was not unmounted cleanly: shut Windows down fully first'
 const TOO_LARGE = 'its file system is larger than its partition'
 
 const renderBehind = ({ part, words }: PartFate) =>
@@ -104,7 +139,7 @@ function look(disk: ShrinkDisk, part: ShrinkPart): PartFate {
 const EMPTY = 'it holds nothing that can shrink'
 const FIXED: Readonly<Record<Exclude<Movable, 'ext'>, string | null>> = {
   ntfs: null,
-  btrfs: null,
+  btrfs: 'btrfs shrinks only where it is mounted, and nothing is mounted here',
   xfs: 'XFS cannot shrink',
   fat: 'FAT cannot shrink',
   swap: 'swap cannot shrink',
@@ -112,10 +147,45 @@ const FIXED: Readonly<Record<Exclude<Movable, 'ext'>, string | null>> = {
 
 /** Why it neither shrinks nor moves. */
 function findPin(disk: ShrinkDisk, part: ShrinkPart, kind: Movable): string | null {
+  const { first, type, bytes } = part
   if (part.isHashed) return VERITY
-  if (hasLoader(kind, part.first) || isLoadedByGrub(disk, part)) return LOADER
-  return (locateEnd(part.first) ?? 0) > part.bytes ? TOO_LARGE : null
+  if (hasLoader(kind, first) || isLoadedByGrub(disk, part)) return LOADER
+  if ((locateEnd(first) ?? 0) > bytes) return TOO_LARGE
+  if (kindOf(type) !== kind) return renderOther(type)
+  if (part.isFollowed) return FOLLOWED
+  return kind === 'ntfs' ? findNtfsPin(part) : null
 }
+
+function findNtfsPin({ first, ntfsState }: ShrinkPart): string | null {
+  if (hasShadows(first)) return SHADOWS
+  if (ntfsState === 0 || ntfsState === HIBERNATED) return null
+  return ntfsState === 15 ? UNCLEAN : 'ntfs-3g cannot read it'
+}
+
+const renderOther = (type: string | null) =>
+  `blkid takes it for something else (${type ?? 'unclear'})`
+
+const kindOf = (type: string | null): Movable | null =>
+  type === null ? null : (TYPES[type] ?? null)
+
+const TYPES: Readonly<Record<string, Movable>> = {
+  ext2: 'ext',
+  ext3: 'ext',
+  ext4: 'ext',
+  ntfs: 'ntfs',
+  btrfs: 'btrfs',
+  xfs: 'xfs',
+  vfat: 'fat',
+  swap: 'swap',
+}
+
+/** The header of its volume shadow copies, which find blocks by their places, and where their list begins. */
+const VSS = Buffer.from('6b87083876c1484eb7ae04046e6cc752', 'hex')
+const VSS_AT = { header: 0x1e00, list: 0x1e30 } as const
+
+const hasShadows = (first: Buffer) =>
+  first.subarray(VSS_AT.header, VSS_AT.header + VSS.length).equals(VSS) &&
+  first.readBigUInt64LE(VSS_AT.list) !== 0n
 
 function describe({ isGpt, head }: ShrinkDisk, { number, role }: ShrinkPart, words: string) {
   if (role === 'boot-loader') return 'a boot loader or reserved space'
@@ -133,16 +203,18 @@ const BOOT_BYTES: Readonly<Record<Movable, number>> = {
   ntfs: 512,
 }
 const LOADERS = ['SYSLINUX', 'EXTLINUX', 'ldlinux', 'LDLINUX', 'LILO', 'GRUB']
+/** In the boot code of Windows, and in mkntfs's. */
+const NTFS_CODES = ['BOOTMGR', 'NTLDR', 'This is not a bootable disk']
 
-/** The boot sectors of FAT and NTFS are never empty: those of Linux' loaders have a name in them. */
+/** The boot sectors of FAT and NTFS are never empty. Linux' loaders leave their name on FAT; NTFS keeps its own. */
 function hasLoader(kind: Movable, first: Buffer): boolean {
   const boot = first.subarray(0, BOOT_BYTES[kind])
+  if (kind === 'ntfs' && !NTFS_CODES.some((words) => boot.includes(words))) return true
   if (kind === 'fat' || kind === 'ntfs') return LOADERS.some((name) => boot.includes(name))
   return !isAllZero(boot)
 }
 
 const MBR_CODE = 440
-const isLilo = (head: Buffer) => head.subarray(0, MBR_CODE).includes('LILO')
 
 /** GRUB's boot.img: the sector that it loads. Null: no GRUB in the MBR. */
 export const locateGrubCore = (head: Buffer): number | null =>
@@ -161,6 +233,12 @@ function listGrubSectors({ head, grubCore }: ShrinkDisk): readonly number[] {
   }
   return sectors
 }
+
+/** GRUB Legacy has code where GRUB has the number of a sector: one outside the image. */
+const isGrubLost = (disk: ShrinkDisk): boolean =>
+  locateGrubCore(disk.head) !== null &&
+  (disk.grubCore === null ||
+    listGrubSectors(disk).some((sector) => sector === 0 || sector * 512 >= disk.sizeBytes))
 
 function isLoadedByGrub(disk: ShrinkDisk, { offset, bytes }: Range): boolean {
   return listGrubSectors(disk).some((sector) => {

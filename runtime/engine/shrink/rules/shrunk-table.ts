@@ -2,6 +2,7 @@
 import {
   changeDosLast,
   changeLast,
+  hasDosSignature,
   moveBackup,
   parseTable,
 } from '#engine/disk/rules/partition-tables.ts'
@@ -42,17 +43,17 @@ export function planHead(
 const cannotSay = () =>
   new Fault('plan-refused', 'the partition table cannot hold the shrunk image')
 
-const SECTOR_AT = 11
+export const SECTOR_AT = 11
 const HIDDEN_AT = 28
-const NTFS_NAME = 'NTFS    '
-const FAT32_BACKUP_AT = 0x32
+export const NTFS_NAME = 'NTFS    '
+const FAT_AT = { reserved: 14, backup: 0x32 } as const
 
 /** Of a partition, on either side. */
 export const EDGE_BYTES: number = 4096
 
 /**
  * *Hidden sectors*, the place of the partition in its boot sector and in the copy of it: patches, with
- * offsets in the partition. `start` and `end`: its edges.
+ * offsets in the partition. `start`: as far as a copy is looked for; `end`: its edge.
  */
 export function planHiddenSectors(place: Place, start: Buffer, end: Buffer): readonly Patch[] {
   const isMoved = place.from !== place.to
@@ -74,10 +75,15 @@ function patchFat(place: Place, start: Buffer): readonly Patch[] {
   const sectorBytes = start.readUInt16LE(SECTOR_AT)
   const bytes = renderHidden(place, sectorBytes)
   const isFat32 = start.readUInt16LE(22) === 0
-  const copy = isFat32 ? start.readUInt16LE(FAT32_BACKUP_AT) : 0
-  const sectors = copy > 0 && copy < 0xffff ? [0, copy] : [0]
+  const copy = isFat32 ? start.readUInt16LE(FAT_AT.backup) : 0
+  const there = start.subarray(copy * sectorBytes).subarray(0, sectorBytes)
+  const isReserved = copy < start.readUInt16LE(FAT_AT.reserved)
+  const hasCopy = copy > 0 && isReserved && hasDosSignature(there) && isJump(there)
+  const sectors = hasCopy ? [0, copy] : [0]
   return sectors.map((sector) => ({ offset: sector * sectorBytes + HIDDEN_AT, bytes }))
 }
+
+const isJump = (boot: Buffer) => [0xeb, 0xe9].includes(boot.readUInt8(0))
 
 /** Its copy is in the partition's last sector. */
 function patchNtfs(place: Place, start: Buffer, end: Buffer): readonly Patch[] {

@@ -33,7 +33,10 @@ const FIRST: Readonly<Record<string, (first: Buffer) => void>> = {
     FIRST['ext']?.(first)
     first.write('anything', 0)
   },
-  ntfs: (first) => first.write('NTFS    ', 3),
+  ntfs(first) {
+    first.write('NTFS    ', 3)
+    first.write('BOOTMGR is missing', 400)
+  },
   fat: (first) => first.write('FAT32', 82),
   syslinux(first) {
     FIRST['fat']?.(first)
@@ -57,43 +60,54 @@ interface Row {
   readonly role?: AreaRole
   readonly isWalled?: boolean
   readonly isHashed?: boolean
+  readonly more?: Partial<ShrinkPart>
+  /** Bytes that are written over its first ones. */
+  readonly over?: readonly (readonly [number, string])[]
 }
+
+/** As blkid names what the rows hold. */
+const TYPES: Readonly<Record<string, string>> = { ext: 'ext4', fat: 'vfat' }
+const typeOf = (kind: string) =>
+  ['dirty', 'inline', 'extlinux'].includes(kind) ? 'ext4' : (TYPES[kind] ?? kind)
 
 function makeDisk(rows: readonly Row[], more: Partial<ShrinkDisk> = {}): ShrinkDisk {
   let offset = MIB
   const parts = rows.map((row, index): ShrinkPart => {
     const first = Buffer.alloc(128 * 1024)
     FIRST[row.kind]?.(first)
+    for (const [at, text] of row.over ?? []) first.write(text, at, 'latin1')
     const bytes = (row.megabytes ?? 100) * MIB
     const { role = row.kind === 'swap' ? 'swap' : 'data', isWalled = false, isHashed = false } = row
     const part = { number: index + 1, role, offset, bytes, first, isWalled, isHashed }
     offset += bytes
-    return part
+    const type = typeOf(row.kind)
+    return { ...part, type, isFollowed: false, ntfsState: 0, ...row.more }
   })
   const head = Buffer.alloc(MIB)
   head.writeUInt32LE(128, 512 + 80)
   head.writeUInt32LE(128, 512 + 84)
   const rest = { sectorBytes: 512, isGpt: true, head, grubCore: null, isTailUsed: false }
-  return { ...rest, parts, ...more }
+  return { ...rest, sizeBytes: offset + MIB, parts, ...more }
 }
 
 /** Which of them are tried, and why the first of the others stays. */
-function decide(rows: readonly Row[], more: Partial<ShrinkDisk> = {}, canMount = false) {
-  const fates = decideFates(makeDisk(rows, more), { canMount })
+function decide(rows: readonly Row[], more: Partial<ShrinkDisk> = {}) {
+  const fates = decideFates(makeDisk(rows, more))
   return {
     tried: fates.filter(({ why }) => why === null).map(({ part }) => part.number),
     why: fates.find(({ why }) => why !== null)?.why ?? '',
   }
 }
 
-test('ext4 and NTFS are tried, btrfs only where it may be mounted, nothing else', () => {
+test('ext4 and NTFS are tried, nothing else', () => {
   for (const kind of ['ext', 'ntfs']) assert.equal(decide([{ kind }]).tried, [1])
-  assert.equal(decide([{ kind: 'btrfs' }]).tried, [])
-  assert.equal(decide([{ kind: 'btrfs' }], {}, true).tried, [1])
-  for (const kind of ['fat', 'xfs', 'swap', 'lvm', 'luks', 'bitlocker', 'unknown']) {
-    assert.equal(decide([{ kind }], {}, true).tried, [], kind)
+  assert.match(decide([{ kind: 'btrfs' }]).why, /only where it is mounted/)
+  for (const kind of ['fat', 'xfs', 'btrfs', 'swap', 'lvm', 'luks', 'bitlocker', 'unknown']) {
+    assert.equal(decide([{ kind }]).tried, [], kind)
   }
 })
+
+const VSS = [0x1e00, '\x6b\x87\x08\x38\x76\xc1\x48\x4e\xb7\xae\x04\x04\x6e\x6c\xc7\x52'] as const
 
 const STAYS: readonly (readonly [Row, RegExp])[] = [
   [{ kind: 'dirty' }, /not unmounted cleanly/],
@@ -102,11 +116,52 @@ const STAYS: readonly (readonly [Row, RegExp])[] = [
   [{ kind: 'ext', isHashed: true }, /dm-verity/],
   [{ kind: 'ext', role: 'other' }, /holds nothing that can shrink/],
   [{ kind: 'ext', role: 'boot-loader' }, /holds nothing/],
+  [{ kind: 'ext', more: { isFollowed: true } }, /data lies behind its file system/],
+  [{ kind: 'ext', more: { type: 'linux_raid_member' } }, /something else \(linux_raid_member\)/],
+  [{ kind: 'ext', more: { type: null } }, /something else \(unclear\)/],
+  [{ kind: 'ntfs', more: { ntfsState: 15 } }, /not unmounted cleanly: shut Windows down/],
+  [{ kind: 'ntfs', more: { ntfsState: 13 } }, /ntfs-3g cannot read it/],
+  // SYSLINUX on NTFS.
+  [{ kind: 'ntfs', over: [[400, 'Boot error\r\n\0\0\0\0\0\0']] }, /boot loader in it/],
+  [{ kind: 'ntfs', over: [VSS, [0x1e30, '\x40']] }, /delete its shadow copies first/],
 ]
 
-test('an ext4 stays, and its reason is said', () => {
+test('what stays, and its reason is said; what is pinned keeps what lies in front of it', () => {
   for (const [row, words] of STAYS) {
     const { tried, why } = decide([row])
+    assert.equal(tried, [])
+    assert.match(why, words)
+    if (row.more !== undefined || row.over !== undefined) {
+      assert.equal(decide([{ kind: 'ext' }, row]).tried, [])
+    }
+  }
+  const codes = ['NTLDR is missing\0\0', 'This is not a bootable disk']
+  for (const code of codes) {
+    assert.equal(decide([{ kind: 'ntfs', over: [[400, code]] }]).tried, [1])
+  }
+  assert.equal(decide([{ kind: 'ntfs', over: [VSS] }]).tried, [1], 'without a catalog')
+})
+
+const STOPS: readonly (readonly [Row, RegExp])[] = [
+  ...[4096, 16_384, 65_536].flatMap((page) =>
+    ['S1SUSPEND', 'S2SUSPEND', 'ULSUSPEND'].map(
+      (word) =>
+        [
+          { kind: 'unknown', over: [[page - 10, word]] },
+          /a Linux is hibernated in partition 2/,
+        ] as const,
+    ),
+  ),
+  [{ kind: 'ntfs', more: { ntfsState: 14 } }, /Windows is hibernated in partition 2/],
+  [{ kind: 'lvm', over: [[6, 'LILO']] }, /LILO/],
+  [{ kind: 'ext', over: [[0x180, 'GRUB ']] }, /GRUB/],
+  [{ kind: 'fat', over: [[0x17d, 'GRUB ']] }, /GRUB/],
+  [{ kind: 'unknown', role: 'extended' }, /extended partition/],
+]
+
+test('hibernated, loaders in partitions, an extended partition: nothing shrinks, behind it neither', () => {
+  for (const [row, words] of STOPS) {
+    const { tried, why } = decide([{ kind: 'ext' }, row, { kind: 'ext' }])
     assert.equal(tried, [])
     assert.match(why, words)
   }
@@ -129,6 +184,8 @@ test('Windows on an MBR: only the last volume; on a GPT any', () => {
   assert.equal(decide(rows, { isGpt: false }).tried, [2])
   assert.equal(decide([{ kind: 'ntfs' }, { kind: 'fat' }], { isGpt: false }).tried, [])
   assert.equal(decide(rows).tried, [1, 2])
+  const dirty = { kind: 'ntfs', more: { ntfsState: 15 } }
+  assert.equal(decide([dirty, { kind: 'ext' }, { kind: 'fat' }], { isGpt: false }).tried, [])
 })
 
 test('GRUB: a list of blocks inside a file system pins it, one in the gap or in its partition does not', () => {
@@ -147,14 +204,25 @@ test('GRUB: a list of blocks inside a file system pins it, one in the gap or in 
   const pointed = Buffer.from(head)
   pointed.writeBigUInt64LE(2048n, 0x5c)
   assert.equal(decide([{ kind: 'ext' }], { head: pointed, grubCore: core }).tried, [])
-  const lilo = Buffer.alloc(MIB)
-  lilo.write('LILO', 6)
-  assert.match(decide([{ kind: 'ext' }], { head: lilo }).why, /LILO/)
+  const lost = /a GRUB of this image loads what is not known here/
+  assert.match(decide([{ kind: 'ext' }], { head, grubCore: null }).why, lost)
+  assert.match(decide([{ kind: 'ext' }], { head, grubCore: listed(10 ** 9) }).why, lost)
+  const without = Buffer.from(head)
+  without.writeBigUInt64LE(0n, 0x5c)
+  assert.match(decide([{ kind: 'ext' }], { head: without, grubCore: core }).why, lost)
+  for (const [name, at] of [
+    ['LILO', 6],
+    ['zIPL', 0],
+  ] as const) {
+    const other = Buffer.alloc(MIB)
+    other.write(name, at)
+    assert.match(decide([{ kind: 'ext' }], { head: other }).why, name)
+  }
 })
 
 function lay(rows: readonly Row[], sizes: Readonly<Record<number, number>>) {
   const disk = makeDisk(rows)
-  const fates = decideFates(disk, { canMount: true })
+  const fates = decideFates(disk)
   const shrunk = new Map(Object.entries(sizes).map(([key, mib]) => [Number(key), mib * MIB]))
   const { places, sizeBytes, notes } = planLayout(disk, fates, shrunk)
   const rowsOf = places.map(({ number, to, bytes }) => [number, to / MIB, bytes / MIB])
@@ -202,7 +270,10 @@ test('the reserve counts from the least size, in whole MiB', () => {
 test('hidden sectors: in both boot sectors of what moved, in sectors of its own', () => {
   const edge = Buffer.alloc(4096)
   edge.writeUInt16LE(512, 11)
+  edge.writeUInt16LE(32, 14)
   edge.writeUInt16LE(6, 0x32)
+  edge.set([0xeb, 0x58], 6 * 512)
+  edge.writeUInt16LE(0xaa55, 6 * 512 + 510)
   const place = { number: 1, words: '', from: 5 * MIB, to: MIB, oldBytes: MIB, bytes: MIB }
   const fat = planHiddenSectors({ ...place, kind: 'fat' }, edge, edge)
   assert.equal(
@@ -212,6 +283,18 @@ test('hidden sectors: in both boot sectors of what moved, in sectors of its own'
       [6 * 512 + 28, 2048],
     ],
   )
+  // A copy outside of what is reserved, or where none is.
+  for (const [copy, reserved] of [
+    [60_000, 32],
+    [60_000, 65_535],
+    [6, 6],
+    [5, 32],
+  ] as const) {
+    const odd = Buffer.from(edge)
+    odd.writeUInt16LE(reserved, 14)
+    odd.writeUInt16LE(copy, 0x32)
+    assert.is(planHiddenSectors({ ...place, kind: 'fat' }, odd, edge).length, 1)
+  }
   assert.equal(planHiddenSectors({ ...place, kind: 'fat', from: MIB }, edge, edge), [])
   assert.equal(planHiddenSectors({ ...place, kind: 'ext' }, edge, edge), [])
   const ntfs = planHiddenSectors({ ...place, kind: 'ntfs', oldBytes: 2 * MIB }, edge, edge)
