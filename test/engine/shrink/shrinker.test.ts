@@ -384,6 +384,8 @@ const REFUSED: Readonly<Record<string, Refused>> = {
         make: async (file) => {
           await run`mkntfs --quiet --force --fast ${file}`
           await run`ntfsresize --force --force --no-progress-bar --size ${50 * MIB} ${file}`
+          // Nothing of it may lie behind its new end.
+          await run`truncate -s ${50 * MIB - 512} ${file} && truncate -s 60M ${file}`
         },
       },
     ],
