@@ -13,7 +13,8 @@ interface ControlPlan {
   readonly kib: number
 }
 
-const UNITS = 'flasher-web.service flasher-cache.service flasher-proxy.path'
+/** flasher-web.service wants flasher-proxy.path, also after an upgrade. */
+const UNITS = 'flasher-web.service flasher-cache.service'
 
 export const CONFIGURATION_FILES: readonly string[] = ['/etc/flasher/flasher.env']
 
@@ -118,7 +119,7 @@ fi
   prerm: `#!/bin/sh
 set -e
 if [ "$1" = remove ] && command -v systemctl >/dev/null; then
-  if [ -d /run/systemd/system ]; then systemctl stop ${UNITS} flasher-proxy.service; fi
+  if [ -d /run/systemd/system ]; then systemctl stop ${UNITS} flasher-proxy.path flasher-proxy.service; fi
   systemctl disable ${UNITS}
 fi
 `,

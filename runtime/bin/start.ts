@@ -9,7 +9,7 @@ import { createLog } from '#kit/terminal/text/log.ts'
 import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
 import { renderOrigin } from '#cache/commands/configuration.ts'
 import { listLanAddresses } from '#fleet/boot/pxe-helper.ts'
-import { listProxyNetworks } from '#fleet/proxy/rules/wish.ts'
+import { listProxyNetworks, renderRevision } from '#fleet/proxy/rules/wish.ts'
 import { loadLine } from './line.ts'
 import { listen, probe } from './listen.ts'
 import { leave, openProcess } from './open-process.ts'
@@ -136,9 +136,11 @@ function takeProxyFlag(words: readonly string[]) {
 /** As root, by sudo where we are not. */
 function startProxyOn(given: string): NonNullable<Environment['startProxy']> {
   return async ({ wishFolder, networks }) => {
-    const chosen = networks.length > 0 ? networks : await chooseNetwork(given)
+    const isConfigured = given === '' && networks.length > 0
+    const chosen = isConfigured ? networks : await chooseNetwork(given)
     if (chosen === null) return null
-    const folder = `/run/flasher-proxy-${process.pid}`
+    // The same at the next start, which removes what a killed one left.
+    const folder = `/run/flasher-proxy-${renderRevision(wishFolder)}`
     const words = ['run', `--wish=${wishFolder}`, `--folder=${folder}`, '--with-parent']
     const [program = '', ...args] = [
       ...(environment.isRoot ? [] : ['sudo']),
@@ -162,9 +164,9 @@ function startProxyOn(given: string): NonNullable<Environment['startProxy']> {
     started.stdout.resume()
     if (first === null || !isRunning(started)) return null
     log.note(
-      `the DHCP proxy answers network boots in ${chosen.join(', ')}; the page DHCP shows what it hears`,
+      `the DHCP proxy starts for ${chosen.join(', ')}; the page DHCP shows whether it answers, and what it hears`,
     )
-    return { folder, networks: chosen }
+    return { folder, networks: isConfigured ? [] : chosen }
   }
 }
 

@@ -1,6 +1,12 @@
 /** `pnpm start --proxy` beside another DHCP server: what machines are told, what the page shows, and what it leaves. */
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { fillTftpFolder } from '#fleet/proxy/proxy-files.ts'
 import { createDnsmasqHost, HOST_ADDRESS } from '#test/support/net/dnsmasq-host.ts'
 import { layBootFiles, listUdp, startOwnProxy } from '#test/support/net/own-proxy.ts'
 
@@ -45,6 +51,30 @@ test('a network that is not here is refused, with those that are', async () => {
   assert.match(proxy.said(), '10.0.0.0/8 is no network of this host: 192.168.98.0/24 (lan0)')
   assert.is(proxy.isRunning(), false)
   assert.match(await proxy.get('/ui/dhcp'), 'Turn on for 192.168.98.0/24')
+})
+
+test('where machines cannot reach the server, no proxy is started', async () => {
+  await using host = await createDnsmasqHost()
+  const file = join(host.folder, 'site.toml')
+  await writeFile(file, '[server]\nhost = "127.0.0.1"\n')
+  await using proxy = await startOwnProxy(host, { args: ['--proxy', '--config', file] })
+  assert.match(proxy.said(), '--proxy: This server listens on 127.0.0.1 only')
+  assert.is(proxy.isRunning(), false)
+})
+
+test('only what the server says it does not have may be missing', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-tftp-'))
+  let status = 404
+  const server = createServer((_, answer) => answer.writeHead(status).end()).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const place = server.address()
+  const port = typeof place === 'object' ? place?.port : 0
+  const fill = () =>
+    fillTftpFolder(folder, `http://127.0.0.1:${port}`, new AbortController().signal)
+  assert.is((await fill())?.includes('autoexec.ipxe'), false)
+  for (status of [503, 302, 403]) assert.is(await fill(), null)
+  server.close()
+  await rm(folder, { recursive: true })
 })
 
 test.run()

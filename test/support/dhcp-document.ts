@@ -57,18 +57,19 @@ assigns no addresses, and serves the files by TFTP. It is off until an administr
   proxy = ["192.0.2.0/24"]
   \`\`\`
 
-- **npm**: as root, with the state folder of the server:
+- **npm**: as root, with \`proxy\` in the state folder of the server:
   \`flasher-web-proxy run --wish /var/lib/flasher/proxy --folder /run/flasher-proxy\`
 
 The page shows each machine that asks, what it was told and fetched, and why one is stuck. A dnsmasq or DHCP server of
 this host is neither changed nor restarted. If one has UDP port 67 or 4011 of that network, the proxy does not start and
-names it. The log is \`log\` in its folder below \`/run\`.
+says so; \`ss -lunp\` as root names the program. Firewalls must let UDP 67, 69 and 4011 and the server's HTTP port in. The
+log is \`log\` in its folder below \`/run\`.
 
 UEFI machines get iPXE by PXE, which Secure Boot refuses, and the signed chain by HTTP Boot. With Secure Boot, use HTTP
 Boot: GRUB reads its server from the DHCP server's own answer, so by PXE it does not find this one.
 
-Some firmware ignores proxies when the DHCP server names a boot file itself; the page names that server. Use one proxy
-for each network.
+Some firmware ignores proxies when the DHCP server names a boot file itself; the page names that server. In one network,
+only proxies of servers that [belong together](#several-servers) may answer.
 
 ## The files
 

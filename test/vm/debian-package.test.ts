@@ -85,7 +85,7 @@ run('is installed, started and purged', async () => {
     text,
   )
   assert.is(lineOf('installed'), 'install ok installed', text)
-  assert.is(lineOf('enabled'), 'flasher-cache.service flasher-proxy.path flasher-web.service', text)
+  assert.is(lineOf('enabled'), 'flasher-cache.service flasher-web.service', text)
   assert.is(lineOf('owner'), 'root:flasher 640')
   assert.is(lineOf('units'), 'fine', text)
   assert.match(lineOf('version'), /\d+\.\d+\.\d+/)

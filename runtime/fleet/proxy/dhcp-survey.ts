@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { randomInt } from 'node:crypto'
 import { renderError } from '#kit/foundation/fault.ts'
 import { refuse, accept, type Result } from '#kit/foundation/result.ts'
-import { pause } from '#kit/host/watch.ts'
+import { linger } from '#kit/host/watch.ts'
 import { type DhcpAnswer, parseOffer, renderDiscover } from './rules/dhcp-packet.ts'
 
 const CLIENT_PORT = 68
@@ -14,8 +14,11 @@ const MAX_ANSWERS = 20
 const TRIES = 3
 const WAIT_MS = 2000
 
-/** Needs root. From the card with the address `own`, whose answers are left out. Takes some seconds. */
-export async function surveyDhcp(own: string): Promise<Result<readonly DhcpAnswer[], string>> {
+/** Needs root. From the card with the address `own`, whose answers are left out. Takes some seconds, unless the signal ends it. */
+export async function surveyDhcp(
+  own: string,
+  signal: AbortSignal,
+): Promise<Result<readonly DhcpAnswer[], string>> {
   const id = randomInt(2 ** 32)
   const found = new Map<string, DhcpAnswer>()
   try {
@@ -29,9 +32,9 @@ export async function surveyDhcp(own: string): Promise<Result<readonly DhcpAnswe
         found.set(answer.by, answer)
     })
     asking.socket.setBroadcast(true)
-    for (let tries = 0; tries < TRIES; tries += 1) {
+    for (let tries = 0; tries < TRIES && !signal.aborted; tries += 1) {
       asking.socket.send(renderDiscover(id), SERVER_PORT, '255.255.255.255')
-      await pause(WAIT_MS)
+      await linger(WAIT_MS, signal)
     }
     return accept([...found.values()])
   } catch (thrown) {

@@ -9,16 +9,18 @@ import {
   mkdir,
   readdir,
   readFile,
+  realpath,
   rename,
   rm,
   rmdir,
 } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { createTftpProbe } from '#fleet/boot/tftp-probe.ts'
 import { UEFI_FILES } from '#fleet/boot/rules/dhcp.ts'
 import { listLanAddresses } from '#fleet/boot/pxe-helper.ts'
-import { hintOf, isMissing, renderError } from '#kit/foundation/fault.ts'
+import { Fault, hintOf, isMissing, renderError } from '#kit/foundation/fault.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { needTools, type Shell } from '#kit/host/shell.ts'
 import { linger } from '#kit/host/watch.ts'
@@ -29,20 +31,23 @@ import { findNeighbour, hear, type Hearing, NOTHING_HEARD } from './rules/hearin
 import { findHolder, PROXY_PORTS } from './rules/ports.ts'
 import { type ProxyReport, REPORT_FILE } from './rules/report.ts'
 import {
+  isWishOld,
   listMissingFiles,
+  listTftpFolders,
   MAX_WISH_BYTES,
   parseWish,
   planProxy,
   type ProxyPlan,
   type ProxyWish,
   renderProxyConfiguration,
+  renderRevision,
   WISH_FILE,
 } from './rules/wish.ts'
 
 interface ProxyDaemonOptions {
   /** Where flasher-web leaves its wish. */
   readonly wishFolder: string
-  /** Of root's alone: configuration, log, TFTP, report. It is removed at the end. */
+  /** Of root's alone: configuration, log, TFTP, report. It holds nothing else, and is removed at the end. */
   readonly folder: string
   /** Ends where no wish is left. */
   readonly untilOff: boolean
@@ -85,20 +90,21 @@ const NOTHING: Told = {
 
 /** Until the signal ends it. Rejects with a Fault or Node's error where it cannot run at all. */
 export async function runProxyDaemon(options: ProxyDaemonOptions): Promise<void> {
-  const { folder, wishFolder, signal, say, untilOff } = options
-  await makeOwnFolder(folder)
+  const { folder, wishFolder, signal, untilOff } = options
+  await using _ = await takeFolder(folder)
   await using runner = createRunner(options, (await lstat(wishFolder)).gid)
   let done = ''
   while (!signal.aborted) {
     const wish = await readWish(wishFolder)
     if (wish === null && untilOff) break
-    const addresses = listLanAddresses()
-    const asked = JSON.stringify([wish, addresses])
+    const isWish = wish !== null && typeof wish !== 'string'
+    const plan = isWish ? planProxy(wish, listLanAddresses()) : wish
+    const asked = JSON.stringify(plan)
     if (asked !== done || runner.isDue()) {
-      await runner.apply(wish, addresses).catch((thrown: unknown) => runner.fail(wordsOf(thrown)))
+      await runner.apply(plan).catch((thrown: unknown) => runner.fail(wordsOf(thrown)))
       done = asked
     }
-    await runner.report().catch((thrown: unknown) => say(renderError(thrown)))
+    await runner.report().catch((thrown: unknown) => runner.say(renderError(thrown)))
     await linger(LOOK_MS, signal)
   }
 }
@@ -108,25 +114,56 @@ const wordsOf = (thrown: unknown) => {
   return `${renderError(thrown)}${hint === undefined ? '' : `. ${hint}`}`
 }
 
-async function makeOwnFolder(folder: string): Promise<void> {
+const TFTP_FOLDER = 'tftp'
+const CONFIGURATION_FILE = 'dnsmasq.conf'
+const LOG_FILE = 'log'
+/** With what a write that was killed leaves. */
+const OWN_NAME = /^(tftp|dnsmasq\.conf|log(\.1)?|report\.json)(\.[\da-f]{12}\.tmp)?$/
+
+/** Refused where it holds something else, or another proxy has it. */
+async function takeFolder(folder: string): Promise<AsyncDisposable> {
   await mkdir(folder, { recursive: true, mode: 0o755 })
   const facts = await lstat(folder)
-  if (!facts.isDirectory() || facts.uid !== 0) throw new Error(`${folder} is not a folder of root`)
+  if (!facts.isDirectory() || facts.uid !== 0)
+    throw new Fault('input-invalid', `${folder} is not a folder of root`)
+  const other = (await readdir(folder)).find((name) => !OWN_NAME.test(name))
+  if (other !== undefined)
+    throw new Fault(
+      'input-invalid',
+      `${folder} holds ${printable(other)}, which is not the proxy's`,
+    )
+  // A name that the kernel forgets with this process, however it ends.
+  const lock = createServer((socket) => socket.destroy()).unref()
+  lock.listen(`\0flasher-web-proxy:${renderRevision(await realpath(folder))}`)
+  await once(lock, 'listening').catch((thrown: unknown) => {
+    throw new Fault('conflict', `another proxy uses ${folder}`, { cause: thrown })
+  })
+  await clear(folder)
   await chmod(folder, 0o755)
-  for (const name of ['dnsmasq', 'tftp']) {
-    await rm(join(folder, name), { recursive: true, force: true })
-    await mkdir(join(folder, name))
-    await chmod(join(folder, name), 0o755)
+  await mkdir(join(folder, TFTP_FOLDER))
+  await chmod(join(folder, TFTP_FOLDER), 0o755)
+  return {
+    async [Symbol.asyncDispose]() {
+      await clear(folder)
+      // Of systemd's own folder, the unit may only empty it.
+      await rmdir(folder).catch(() => undefined)
+      lock.close()
+    },
   }
-  // Ours to empty, too: the unit may not pass over owners.
-  await chown(join(folder, 'dnsmasq'), 0, NOBODY)
-  await chmod(join(folder, 'dnsmasq'), 0o770)
+}
+
+async function clear(folder: string): Promise<void> {
+  for (const name of await readdir(folder))
+    if (OWN_NAME.test(name)) await rm(join(folder, name), { recursive: true, force: true })
 }
 
 /** Null: there is none. A text: why it is not followed. */
 async function readWish(wishFolder: string): Promise<ProxyWish | string | null> {
   try {
-    const bytes = await readBounded(join(wishFolder, WISH_FILE), MAX_WISH_BYTES)
+    const path = join(wishFolder, WISH_FILE)
+    if (isWishOld((await lstat(path)).mtimeMs, Date.now()))
+      return 'The wish is older than a minute: flasher-web was killed, or hangs.'
+    const bytes = await readBounded(path, MAX_WISH_BYTES)
     const parsed = bytes === null ? null : parseWish(bytes.toString('utf8'))
     if (parsed === null) return 'the wish is no file of a usual size'
     return parsed.ok ? parsed.value : parsed.refusal
@@ -136,14 +173,12 @@ async function readWish(wishFolder: string): Promise<ProxyWish | string | null> 
 }
 
 function createRunner(options: ProxyDaemonOptions, gid: number) {
-  const { folder, shell, signal, say } = options
-  const places = {
-    tftp: join(folder, 'tftp'),
-    leases: join(folder, 'dnsmasq/leases'),
-    pid: join(folder, 'dnsmasq/pid'),
-  }
-  const configuration = join(folder, 'dnsmasq.conf')
-  const log = createOwnLog(join(folder, 'log'))
+  const { folder, shell } = options
+  const over = new AbortController()
+  const signal = AbortSignal.any([options.signal, over.signal])
+  const tftp = join(folder, TFTP_FOLDER)
+  const configuration = join(folder, CONFIGURATION_FILE)
+  const log = createOwnLog(join(folder, LOG_FILE))
   let told = NOTHING
   let hearing: Hearing = NOTHING_HEARD
   let child: ChildProcessWithoutNullStreams | null = null
@@ -154,14 +189,20 @@ function createRunner(options: ProxyDaemonOptions, gid: number) {
   let surveying: Promise<void> | null = null
   let written = { text: '', at: -Infinity }
   let neighbours = ''
+  let said = ''
+
+  /** Once, however often it is tried again. */
+  function say(words: string): void {
+    if (words !== said) options.say(words)
+    said = words
+  }
 
   function tell(next: Partial<Told>): void {
-    const words = next.state === 'failed' ? (next.why ?? '') : ''
-    if (words !== '' && words !== told.why) say(words)
     told = { ...told, ...next }
   }
 
   function fail(why: string): void {
+    say(why)
     tell({ state: 'failed', why })
     dueAt = performance.now() + pauseS * 1000
     pauseS = Math.min(pauseS * 2, MAX_PAUSE_S)
@@ -179,18 +220,15 @@ function createRunner(options: ProxyDaemonOptions, gid: number) {
     clearTimeout(killing)
   }
 
-  async function apply(
-    wish: ProxyWish | string | null,
-    addresses: ReturnType<typeof listLanAddresses>,
-  ): Promise<void> {
+  async function apply(plan: ProxyPlan | string | null): Promise<void> {
     await stop()
     tell({ ...NOTHING, restarts: told.restarts })
-    if (wish === null) {
+    if (plan === null) {
       hearing = NOTHING_HEARD
+      said = ''
       return
     }
-    if (typeof wish === 'string') return fail(wish)
-    const plan = planProxy(wish, addresses)
+    if (typeof plan === 'string') return fail(plan)
     const networks = plan.served.map(({ name, device, target: { address } }) => ({
       name,
       device,
@@ -199,18 +237,21 @@ function createRunner(options: ProxyDaemonOptions, gid: number) {
       trouble: null,
     }))
     tell({ networks, left: plan.left })
-    const [first] = plan.served
-    if (first === undefined) return tell({ why: 'No network of the wish is here.' })
+    if (networks.length === 0) return tell({ why: 'No network of the wish is here.' })
     await needTools(shell, ['dnsmasq', 'setpriv', 'ss'])
     const { taken, tftpBy } = await findObstacle(plan)
     if (taken !== null) return fail(taken)
-    const present = await fillTftpFolder(places.tftp, first.target.baseUrl, signal)
-    if (present === null) return fail(`flasher-web does not answer at ${first.target.baseUrl}.`)
+    let present: readonly string[] = []
+    for (const { device, baseUrl } of listTftpFolders(plan)) {
+      const found = await fillTftpFolder(join(tftp, device), baseUrl, signal)
+      if (found === null) return fail(`flasher-web does not give its boot files at ${baseUrl}.`)
+      present = found
+    }
     const missing = tftpBy === null ? listMissingFiles(present) : []
     tell({ missing, tftpBy })
     await replaceFile(
       configuration,
-      renderProxyConfiguration(plan, { ...places, servesTftp: tftpBy === null }),
+      renderProxyConfiguration(plan, { tftp: tftpBy === null ? tftp : null }),
     )
     await chmod(configuration, 0o644)
     start(plan.served)
@@ -269,7 +310,10 @@ function createRunner(options: ProxyDaemonOptions, gid: number) {
     started.once('exit', (code, name) => {
       if (child !== started) return
       child = null
-      if (performance.now() - startedAt > 60_000) pauseS = 1
+      if (performance.now() - startedAt > 60_000) {
+        pauseS = 1
+        said = ''
+      }
       tell({ restarts: told.restarts + 1 })
       fail(`dnsmasq ended (${last || (name ?? `exit code ${code}`)}). It is started again.`)
     })
@@ -279,7 +323,7 @@ function createRunner(options: ProxyDaemonOptions, gid: number) {
 
   async function survey(): Promise<void> {
     for (const { name, target } of running) {
-      const found = await surveyDhcp(target.address)
+      const found = await surveyDhcp(target.address, signal)
       const outcome = found.ok
         ? { answers: found.value, trouble: null }
         : { answers: null, trouble: found.refusal }
@@ -292,6 +336,7 @@ function createRunner(options: ProxyDaemonOptions, gid: number) {
   return {
     apply,
     fail,
+    say,
     isDue: () => performance.now() >= dueAt,
     async report(): Promise<void> {
       neighbours = await readFile('/proc/net/arp', 'utf8').catch(() => '')
@@ -315,12 +360,9 @@ function createRunner(options: ProxyDaemonOptions, gid: number) {
       written = { text, at: performance.now() }
     },
     async [Symbol.asyncDispose]() {
+      over.abort()
       await stop()
       await surveying
-      for (const name of await readdir(folder))
-        await rm(join(folder, name), { recursive: true, force: true })
-      // Of systemd's own folder, the unit may only empty it.
-      await rmdir(folder).catch(() => undefined)
     },
   }
 }

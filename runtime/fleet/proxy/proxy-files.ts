@@ -1,7 +1,7 @@
 /** Fills the proxy's TFTP folder: from the server, else from what this host has. */
 import { constants } from 'node:fs'
 import { chmod, open } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { makeFolder, removeName, replaceFile } from '#kit/host/folders.ts'
 import { PROXY_FILES } from './rules/wish.ts'
 
@@ -9,12 +9,15 @@ import { PROXY_FILES } from './rules/wish.ts'
 const MAX_FILE_BYTES = 32 * 2 ** 20
 const FETCH_MS = 15_000
 
-/** Names of the files that are there then. Null: the server does not answer. */
+/** Names of the files that are there then. Null: the server does not answer, or has trouble. */
 export async function fillTftpFolder(
   folder: string,
   base: string,
   signal: AbortSignal,
 ): Promise<readonly string[] | null> {
+  await makeFolder(folder, 0o755)
+  // Whatever our umask: dnsmasq runs as nobody.
+  await chmod(folder, 0o755)
   const present: string[] = []
   for (const { name, path, local } of PROXY_FILES) {
     const fetched = await fetchFile(`${base}${path}`, signal)
@@ -23,10 +26,7 @@ export async function fillTftpFolder(
     const place = join(folder, name)
     if (bytes === null) await removeName(place)
     else {
-      await makeFolder(dirname(place), 0o755)
-      await chmod(dirname(place), 0o755)
       await replaceFile(place, bytes, 0o644)
-      // Whatever our umask: dnsmasq runs as nobody.
       await chmod(place, 0o644)
       present.push(name)
     }
@@ -34,14 +34,14 @@ export async function fillTftpFolder(
   return present
 }
 
-/** Null: no answer. Redirects lead to other servers, which are not asked. */
+/** Null: no answer, or not now. Redirects lead to other servers, which are not asked. */
 async function fetchFile(url: string, signal: AbortSignal): Promise<Buffer | 'absent' | null> {
   const limits = AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)])
   try {
     const answer = await fetch(url, { signal: limits, redirect: 'manual' })
     if (!answer.ok || answer.body === null) {
       await answer.body?.cancel()
-      return 'absent'
+      return answer.status === 404 ? 'absent' : null
     }
     const parts: Uint8Array[] = []
     let length = 0

@@ -5,7 +5,8 @@ const PACKAGES: Readonly<Record<string, string>> = {
   btrfs: 'btrfs-progs',
   bzip2: 'bzip2',
   debugfs: 'e2fsprogs',
-  dnsmasq: 'dnsmasq',
+  // Without the service of package dnsmasq, which would start on port 53.
+  dnsmasq: 'dnsmasq-base',
   dumpe2fs: 'e2fsprogs',
   e2fsck: 'e2fsprogs',
   lbzip2: 'lbzip2',
@@ -19,6 +20,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   resize2fs: 'e2fsprogs',
   sgdisk: 'gdisk',
   'ssh-keygen': 'openssh-client',
+  ss: 'iproute2',
   sudo: 'sudo',
   systemctl: 'systemd',
   tune2fs: 'e2fsprogs',

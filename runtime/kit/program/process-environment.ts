@@ -57,13 +57,14 @@ export interface ProcessEnvironment {
 
 interface ProxyOptions {
   readonly wishFolder: string
-  /** Empty: one is chosen. */
+  /** Of the settings. Empty: one is chosen. */
   readonly networks: readonly string[]
 }
 
 export interface StartedProxy {
   /** Of its report. */
   readonly folder: string
+  /** What counts before the settings; empty: nothing. */
   readonly networks: readonly string[]
 }
 

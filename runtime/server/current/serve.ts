@@ -1,5 +1,5 @@
 /** `flasher-web`: runs the server until it is asked to end. */
-import { makeWishFolder } from '#fleet/proxy/proxy-control.ts'
+import { makeWishFolder, removeOldWish, wishFolderOf } from '#fleet/proxy/proxy-control.ts'
 import { renderError, type Fault } from '#kit/foundation/fault.ts'
 import { parseTimes, TIMES } from '#fleet/cluster/rules/lease.ts'
 import type { CompleteSet } from '#fleet/boot/rules/boot-set.ts'
@@ -13,6 +13,7 @@ import {
   type LineConfig,
   listenSettingsOf,
 } from './assembly/configuration.ts'
+import { findProxyObstacle } from './assembly/proxy.ts'
 import { createMachineServer } from './server.ts'
 import type { openStandby } from './assembly/standby.ts'
 import { openState } from './assembly/state.ts'
@@ -34,6 +35,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const lost = createLoss(environment.signal)
   const times = parseTimes(environment.env['FLASHER_TEST_TIMES'])
   if (times !== TIMES) log.warn('FLASHER_TEST_TIMES is set, which is for tests alone')
+  await removeOldWish(wishFolderOf(environment.env, config.stateDir))
   await using standby = createStandby({ environment, config, log, release, times })
   const leads = { ...lost, standBy: standby.open, times }
   const opening = { config, release, visit: false, log, leads }
@@ -50,7 +52,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   })
   const generated = await passwords.ensure()
   const cacheBeside = await startCache(environment, given, config)
-  const proxyBeside = await startProxy(environment, config)
+  const proxyBeside = await startProxy(environment, config, log)
   const built = await takeBuilt(environment, config, log)
   const bootFiles = standby.bootFiles()
   if (built.length > 0) await bootFiles?.bootFiles.look()
@@ -140,11 +142,18 @@ async function startCache(
 
 /** With `pnpm start --proxy`; else a unit of root may run it. */
 async function startProxy(
-  { startProxy: start }: ProcessEnvironment,
+  { startProxy: start, env }: ProcessEnvironment,
   config: LineConfig,
+  log: ServerLog,
 ): Promise<StartedProxy | null> {
   if (start === undefined) return null
-  const wishFolder = await makeWishFolder(config.stateDir)
+  const obstacle = findProxyObstacle(config)
+  if (obstacle !== null) {
+    log.warn(`--proxy: ${obstacle}`)
+    return null
+  }
+  const wishFolder = wishFolderOf(env, config.stateDir)
+  await makeWishFolder(wishFolder)
   return await start({ wishFolder, networks: config.current().dhcp.proxy })
 }
 

@@ -388,7 +388,7 @@ async function openServices(
   const source = { config, state, catalog, hasCache, env, liveFolders, log, opened: bootFiles, now }
   const netboot = opened.use(await openNetboot(source))
   const beside = given.proxyBeside ?? null
-  const near = { config, store: state.store, bootFiles: netboot.bootFiles, beside, log, now }
+  const near = { config, env, store: state.store, bootFiles: netboot.bootFiles, beside, log, now }
   const proxy = opened.use(await openProxy(near))
   opened.use(startPinner({ config, state, secret, cacheBeside, env, log }))
   const backups = opened.use(await openBackups(config, state, release))

@@ -1,11 +1,19 @@
 /** `pnpm start --proxy` and what goes wrong beside it: servers with boot files of their own, ports that are taken, a dnsmasq that is killed. */
 import { spawnSync } from 'node:child_process'
-import { readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createDnsmasqHost, HOST_ADDRESS } from '#test/support/net/dnsmasq-host.ts'
-import { layBootFiles, listUdp, startOwnProxy } from '#test/support/net/own-proxy.ts'
+import {
+  layBootFiles,
+  listUdp,
+  pidOfDnsmasq,
+  runProxy,
+  startOwnProxy,
+} from '#test/support/net/own-proxy.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('pnpm start --proxy and its neighbours')
 const NETWORK = '192.168.98.0/24'
@@ -17,7 +25,7 @@ test('beside a server with a boot file of its own; off and on; dnsmasq killed; t
     assert.is(spawnSync('ip', ['netns', 'exec', host.enter[3] ?? '', program, ...words]).status, 0)
   await using proxy = await startOwnProxy(host)
   await proxy.saw(({ state, networks }) => state === 'answering' && networks[0]?.answers !== null)
-  assert.match(await proxy.get('/ui/dhcp'), 'No DHCP server answers here')
+  assert.match(await proxy.get('/ui/dhcp'), 'No DHCP server answered our question')
 
   // Another server comes, with a boot file of its own.
   await host.openWire(['--dhcp-boot=pxelinux.0'])
@@ -32,8 +40,10 @@ test('beside a server with a boot file of its own; off and on; dnsmasq killed; t
   assert.match(await proxy.post('/ui/dhcp/proxy', { network: 'all' }), /networks? like/)
 
   // dnsmasq is killed, and the interface goes and comes back.
-  process.kill(Number(await readFile(join(proxy.folder, 'dnsmasq/pid'), 'utf8')), 'SIGKILL')
+  const killed = pidOfDnsmasq(host)
+  process.kill(killed, 'SIGKILL')
   await proxy.saw(({ state, restarts }) => state === 'answering' && restarts === 1)
+  assert.is.not(pidOfDnsmasq(host), killed)
   inHost(['ip', 'addr', 'del', `${HOST_ADDRESS}/24`, 'dev', 'lan0'])
   await proxy.saw(({ left }) => left[0]?.name === NETWORK)
   assert.is(listUdp(host), '')
@@ -66,6 +76,11 @@ test('a port that another program has is named, and that program is left alone',
 test('as the units run them: the server gains nothing, and the proxy ends with the wish', async () => {
   const file = 'overlays/service/usr/lib/systemd/system/flasher-proxy.service'
   const unit = await readFile(file, 'utf8')
+  // The wish goes with the server, and what follows it starts with the server, also after an upgrade.
+  const web = await readFile(file.replace('proxy', 'web'), 'utf8')
+  assert.match(web, /^Wants=.* flasher-proxy\.path$[^]*^RuntimeDirectory=flasher-web$/m)
+  const path = await readFile(file.replace('.service', '.path'), 'utf8')
+  for (const text of [unit, path]) assert.match(text, 'PathExists=/run/flasher-web/wish.json\n')
   await using host = await createDnsmasqHost()
   await layBootFiles(host)
   await using proxy = await startOwnProxy(host, { uid: 64_123 })
@@ -89,6 +104,63 @@ test('as the units run them: the server gains nothing, and the proxy ends with t
   assert.is(await ended, 0)
   assert.is(listUdp(host), '')
   assert.is(proxy.isRunning(), false)
+})
+
+test('two networks: each is told its own address; the flag counts before the settings', async () => {
+  await using host = await createDnsmasqHost()
+  await layBootFiles(host)
+  const second = await host.addWire()
+  const file = join(host.folder, 'site.toml')
+  await writeFile(file, '[dhcp]\nproxy = ["10.9.0.0/16"]\n')
+  const args = [`--proxy=${NETWORK},192.168.97.0/24`, '--config', file]
+  await using proxy = await startOwnProxy(host, { args })
+  await proxy.saw(({ state }) => state === 'answering')
+  for (const address of [HOST_ADDRESS, second])
+    assert.match(await host.fetchByTftp('autoexec.ipxe', address), `http://${address}:8123/`)
+  assert.match(await proxy.get('/ui/dhcp'), 'UDP ports 67, 69 and 4011 and TCP port 8123')
+
+  // Another card's address changes nothing. A survey of both networks takes as long.
+  const before = pidOfDnsmasq(host)
+  const words = ['ip', 'addr', 'add', '10.77.0.1/24', 'dev', 'lan1']
+  assert.is(spawnSync('ip', ['netns', 'exec', host.enter[3] ?? '', ...words]).status, 0)
+  await proxy.saw(({ networks }) => networks.every(({ answers }) => answers !== null))
+  assert.is(pidOfDnsmasq(host), before)
+})
+
+test('the folder is its own alone, and the wish of a server that was killed is not followed', async () => {
+  await using host = await createDnsmasqHost()
+  const [wishes, folder] = [join(host.folder, 'wishes'), join(host.folder, 'own')]
+  for (const one of [wishes, folder]) await mkdir(one)
+  const letter = join(folder, 'letter')
+  await writeFile(letter, 'not yours')
+  const refused = runProxy(host, wishes, folder)
+  await refused.ended
+  assert.match(refused.said(), `${folder} holds letter, which is not the proxy's`)
+  assert.is(await readFile(letter, 'utf8'), 'not yours')
+  await rm(letter)
+
+  const wish = join(wishes, 'wish.json')
+  await writeFile(wish, JSON.stringify({ networks: [NETWORK], port: 8123, revision: 'a' }))
+  await utimes(wish, 1e9, 1e9)
+  const follow = async () => {
+    const started = runProxy(host, wishes, folder)
+    await waitUntil(async () => started.said().includes('older than a minute'), started.said)
+    return started
+  }
+  const first = await follow()
+  const other = runProxy(host, wishes, folder)
+  await other.ended
+  assert.match(other.said(), `another proxy uses ${folder}`)
+  assert.ok(existsSync(join(folder, 'report.json')))
+  first.child.kill('SIGKILL')
+  await first.ended
+  // Said once, though it was tried again.
+  assert.is(first.said().split('older than a minute').length, 2)
+  const next = await follow()
+  next.child.kill('SIGTERM')
+  await next.ended
+  assert.is(existsSync(folder), false)
+  assert.is(listUdp(host), '')
 })
 
 test('by somebody who is not root, with sudo', async () => {

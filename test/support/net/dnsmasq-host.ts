@@ -123,9 +123,21 @@ export async function createDnsmasqHost() {
       const { stdout } = await run`${words}`
       return JSON.parse(stdout)
     },
+    /** Another wire between the two; its address on the host. */
+    async addWire(): Promise<string> {
+      await run`ip link add lan1 netns ${host} type veth peer name eth1 netns ${machine}`
+      for (const [name, card, own] of [
+        [host, 'lan1', 1],
+        [machine, 'eth1', 50],
+      ] as const) {
+        await run`ip -n ${name} addr add 192.168.97.${own}/24 dev ${card}`
+        await run`ip -n ${name} link set ${card} up`
+      }
+      return '192.168.97.1'
+    },
     /** What a machine on the wire loads. */
-    async fetchByTftp(name: string): Promise<string> {
-      const address = `tftp://${HOST_ADDRESS}/${name}`
+    async fetchByTftp(name: string, from = HOST_ADDRESS): Promise<string> {
+      const address = `tftp://${from}/${name}`
       return (await run`ip netns exec ${machine} curl -sS ${address}`).stdout
     },
     /** Runs a dnsmasq with this configuration alone until the end of the scope. */

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { $ } from 'zx'
 import { parseReport, type ProxyReport } from '#fleet/proxy/rules/report.ts'
+import { renderRevision } from '#fleet/proxy/rules/wish.ts'
 import { collectWords, waitUntil } from '../waiting.ts'
 import { type createDnsmasqHost, HOST_ADDRESS } from './dnsmasq-host.ts'
 import { GET, POST } from './pxe-server.ts'
@@ -49,13 +50,28 @@ async function letSudo({ folder }: Host, state: string): Promise<void> {
   await run`chown -R ${SUDOER}:${SUDOER} ${state}`
 }
 
-const folderOf = (uid: number | undefined, pid: number | undefined) =>
-  uid === undefined ? `/run/flasher-proxy-${pid}` : '/run/flasher-proxy'
+/** Folders of the wish and of the proxy, and what the unit has in the environment. */
+function placesOf(uid: number | undefined, state: string) {
+  const wishes = join(state, uid === undefined ? 'proxy' : 'run')
+  return uid === undefined
+    ? { wishes, folder: `/run/flasher-proxy-${renderRevision(wishes)}`, more: {} }
+    : { wishes, folder: '/run/flasher-proxy', more: { RUNTIME_DIRECTORY: wishes } }
+}
 
 /** The UDP sockets of the host. */
 export function listUdp({ enter }: Host): string {
   const [program = '', ...words] = enter
   return spawnSync(program, [...words, 'ss', '-lunpH'], { encoding: 'utf8' }).stdout
+}
+
+/** The number of its dnsmasq's process. */
+export const pidOfDnsmasq = (host: Host) => Number(/"dnsmasq",pid=(\d+)/.exec(listUdp(host))?.[1])
+
+/** `flasher-web-proxy` alone. */
+export function runProxy({ enter }: Host, wishes: string, folder: string) {
+  const words = [process.execPath, PROXY, 'run', '--wish', wishes, '--folder', folder]
+  const child = spawn(enter[0] ?? '', [...enter.slice(1), ...words])
+  return { child, ended: once(child, 'exit'), said: collectWords(child) }
 }
 
 interface OwnProxyOptions {
@@ -73,6 +89,7 @@ export async function startOwnProxy(
   { port = '8123', args = ['--proxy'], uid, isSudoer = false }: OwnProxyOptions = {},
 ) {
   const state = join(host.folder, 'state')
+  const { wishes, folder, more } = placesOf(uid, state)
   await mkdir(state, { recursive: true })
   await chmod(host.folder, 0o755)
   if (uid !== undefined) await run`chown -R ${uid}:${uid} ${state}`
@@ -91,26 +108,26 @@ export async function startOwnProxy(
       FLASHER_CONFIG_FILE: '/dev/null',
       FLASHER_ADMIN_PASSWORD: PASSWORD,
       FLASHER_SERVER_PORT: port,
+      ...more,
     },
   })
   const ended = once(child, 'exit')
   const said = collectWords(child)
   await waitUntil(async () => said().includes('Pages:'), said)
-  const folder = folderOf(uid, child.pid)
   const base = `http://${HOST_ADDRESS}:${port}`
   const read = async () =>
     parseReport(await readFile(join(folder, 'report.json'), 'utf8').catch(() => ''), new Date())
   return {
     folder,
     said,
-    wish: join(state, 'proxy/wish.json'),
+    wish: join(wishes, 'wish.json'),
     /** Runs the proxy with the rights that its unit leaves; resolves to its exit code. */
     async runUnit(unit: string): Promise<number | null> {
       const rights = [...unit.matchAll(/^CapabilityBoundingSet=(.*)$/gm)].flatMap(
         ([, names = '']) => names.split(' ').map((name) => `+${name.slice(4).toLowerCase()}`),
       )
       const [, given = ''] = /^ExecStart=\S+ (.*)$/m.exec(unit) ?? []
-      const options = given.replace('/var/lib/flasher', state).split(' ')
+      const options = given.replace('/run/flasher-web', wishes).split(' ')
       const bounds = [`--bounding-set=-all,${rights.join(',')}`, '--no-new-privs']
       const [ip = '', ...all] = [...host.enter, 'setpriv', ...bounds, process.execPath, PROXY]
       const proxy = spawn(ip, [...all, ...options], { stdio: ['ignore', 'ignore', 'inherit'] })

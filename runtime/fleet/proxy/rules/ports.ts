@@ -4,7 +4,7 @@ import { printable } from '#kit/foundation/printable.ts'
 export const PROXY_PORTS = { dhcp: 67, pxe: 4011, tftp: 69 } as const
 
 interface PortHolder {
-  /** `dnsmasq (process 812)`. */
+  /** `dnsmasq (process 812)`; the unit may not look into processes. */
   readonly words: string
 }
 
@@ -22,7 +22,7 @@ export function findHolder(
   const rows = listing.split('\n').slice(0, 5000).map(parseRow)
   const row = rows.find((one) => one.port === port && isInWay(one, own))
   if (row === undefined) return null
-  const [, name = 'another program', pid] = /"([^"]{1,60})",pid=(\d+)/.exec(row.users) ?? []
+  const [, name = UNKNOWN, pid] = /"([^"]{1,60})",pid=(\d+)/.exec(row.users) ?? []
   return { words: pid === undefined ? name : `${printable(name)} (process ${pid})` }
 }
 
@@ -32,6 +32,7 @@ function parseRow(row: string) {
   return { host, device, port: Number(port), users }
 }
 
+const UNKNOWN = 'another program (as root, "ss -lunp" names it)'
 const EVERYWHERE = ['*', '0.0.0.0', '[::]']
 
 const isInWay = ({ host, device }: ReturnType<typeof parseRow>, own: readonly OwnCard[]) =>

@@ -18,6 +18,9 @@ import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 export const WISH_FILE = 'wish.json'
 export const MAX_WISH_BYTES = 16 * 1024
 const MAX_NETWORKS = 16
+/** flasher-web touches its wish more often than that while it runs. */
+const ALIVE_MS = 60_000
+export const TOUCH_MS = 10_000
 
 export interface ProxyWish {
   /** `192.0.2.0/24`, each a network of this host. */
@@ -43,6 +46,10 @@ export function parseWish(text: string): Result<ProxyWish, string> {
   return accept({ networks, port, hasOthers: hasOthers === true, revision })
 }
 
+/** By when it was touched: nobody takes away the wish of a server that was killed. */
+export const isWishOld = (touchedMs: number, nowMs: number): boolean =>
+  !(Math.abs(nowMs - touchedMs) <= ALIVE_MS)
+
 const isNetworks = (given: unknown): given is readonly string[] =>
   Array.isArray(given) &&
   given.length > 0 &&
@@ -63,6 +70,8 @@ export interface ProxyPlan {
   readonly served: readonly (Activation & { readonly name: string })[]
   /** Networks that are not served now, such as those of a card that is gone. */
   readonly left: readonly { readonly name: string; readonly why: string }[]
+  /** Of the wish. */
+  readonly revision: string
 }
 
 /**
@@ -87,7 +96,7 @@ export function planProxy(wish: ProxyWish, addresses: readonly InterfaceAddress[
       served.push({ name, device, target: { ...target, pxeLoader: 'ipxe', hasOthers } })
     } else left.push({ name, why: NOT_HERE })
   }
-  return { served, left }
+  return { served, left, revision: wish.revision }
 }
 
 const NOT_HERE =
@@ -103,19 +112,19 @@ export const listProxyNetworks = (addresses: readonly InterfaceAddress[]) => {
   return found.filter(({ name }, at) => found.findIndex((one) => one.name === name) === at)
 }
 
+/** One for each card, as files name the server: by its address in the first network of the card. */
+export const listTftpFolders = ({ served }: ProxyPlan) =>
+  served
+    .filter(({ device }, at) => served.findIndex((one) => one.device === device) === at)
+    .map(({ device, target: { baseUrl } }) => ({ device, baseUrl }))
+
 interface ProxyPlaces {
-  readonly tftp: string
-  readonly leases: string
-  readonly pid: string
-  /** False: another daemon of this host serves the files already. */
-  readonly servesTftp: boolean
+  /** Has the folders of the cards. Null: another daemon of this host serves the files already. */
+  readonly tftp: string | null
 }
 
 /** Reads no other file, answers no names, assigns no address. */
-export const renderProxyConfiguration = (
-  { served }: ProxyPlan,
-  { tftp, leases, pid, servesTftp }: ProxyPlaces,
-): string =>
+export const renderProxyConfiguration = (plan: ProxyPlan, { tftp }: ProxyPlaces): string =>
   [
     '# Made by flasher-web-proxy; changes are lost.',
     'port=0',
@@ -124,12 +133,19 @@ export const renderProxyConfiguration = (
     'no-ping',
     'log-dhcp',
     'bind-dynamic',
-    ...new Set(served.map(({ device }) => `interface=${device}`)),
-    `dhcp-leasefile=${leases}`,
-    `pid-file=${pid}`,
-    ...(servesTftp ? ['enable-tftp', `tftp-root=${tftp}`, 'tftp-max=200'] : []),
-    renderProxyDhcp(...served.map(({ target }) => target)),
+    ...new Set(plan.served.map(({ device }) => `interface=${device}`)),
+    'leasefile-ro',
+    'pid-file=',
+    ...(tftp === null ? [] : ['enable-tftp', 'tftp-max=200', ...renderRoots(plan, tftp)]),
+    renderProxyDhcp(...plan.served.map(({ target }) => target)),
   ].join('\n')
+
+/** The first one without a card is for this host itself. */
+const renderRoots = (plan: ProxyPlan, tftp: string) =>
+  listTftpFolders(plan).flatMap(({ device }, at) => [
+    ...(at === 0 ? [`tftp-root=${tftp}/${device}`] : []),
+    `tftp-root=${tftp}/${device},${device}`,
+  ])
 
 /** The appliance, Debian's package ipxe, and those of others. */
 const LOCAL_FOLDERS = ['/var/lib/tftpboot', '/usr/lib/ipxe', '/usr/share/ipxe']

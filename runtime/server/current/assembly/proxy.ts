@@ -2,8 +2,9 @@
 import type { BootFolder } from '#fleet/boot/boot-files.ts'
 import { listLanAddresses } from '#fleet/boot/pxe-helper.ts'
 import { createOthers } from '#fleet/boot/rules/boot-decision.ts'
-import { openProxyControl, PROXY_FOLDER } from '#fleet/proxy/proxy-control.ts'
+import { openProxyControl, PROXY_FOLDER, wishFolderOf } from '#fleet/proxy/proxy-control.ts'
 import { listProxyNetworks, type ProxyWish, renderRevision } from '#fleet/proxy/rules/wish.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import type { StartedProxy } from '#kit/program/process-environment.ts'
 import { type LineConfig, saveSettings } from './configuration.ts'
 import type { State } from './state.ts'
@@ -12,6 +13,7 @@ export type Proxy = Awaited<ReturnType<typeof openProxy>>
 
 interface ProxyDependencies {
   readonly config: LineConfig
+  readonly env: Environment
   readonly store: State['store']
   readonly bootFiles: Pick<BootFolder, 'active' | 'sets' | 'alias'>
   /** Null: a unit runs the proxy. */
@@ -20,24 +22,23 @@ interface ProxyDependencies {
   now(): Date
 }
 
+/** Why machines could not boot from this server, in words. */
+export function findProxyObstacle(config: LineConfig): string | null {
+  const { host, tls_cert: certificate } = config.current().server
+  if (/^(localhost|127\.|::1)/.test(host))
+    return `This server listens on ${host} only, where machines cannot reach it.`
+  return certificate === ''
+    ? null
+    : 'This server uses HTTPS, but machines fetch their first script by HTTP.'
+}
+
 export async function openProxy(parts: ProxyDependencies) {
-  const { config, store, bootFiles, beside, log, now } = parts
+  const { config, env, store, bootFiles, beside, log, now } = parts
   /** What `--proxy` chose counts until somebody switches it off or on. */
   let chosen = beside?.networks ?? []
   const othersOf = createOthers(config.derive(({ pxe }) => pxe.servers))
-  const wanted = () => {
-    const { proxy } = config.current().dhcp
-    return proxy.length > 0 ? proxy : chosen
-  }
-
-  const findObstacle = (): string | null => {
-    const { host, tls_cert: certificate } = config.current().server
-    if (/^(localhost|127\.|::1)/.test(host))
-      return `This server listens on ${host} only, where machines cannot reach it.`
-    return certificate === ''
-      ? null
-      : 'This server uses HTTPS, but machines fetch their first script by HTTP.'
-  }
+  const wanted = () => (chosen.length > 0 ? chosen : config.current().dhcp.proxy)
+  const findObstacle = () => findProxyObstacle(config)
 
   function wish(): ProxyWish | null {
     const networks = wanted()
@@ -52,7 +53,7 @@ export async function openProxy(parts: ProxyDependencies) {
   }
 
   const control = await openProxyControl({
-    stateDir: config.stateDir,
+    wishFolder: wishFolderOf(env, config.stateDir),
     reportFolder: beside?.folder ?? PROXY_FOLDER,
     wish,
     log,

@@ -84,7 +84,7 @@ function renderLive(context: CurrentContext, report: ProxyReport | null): Conten
         'No proxy runs on this host. In a checkout, start the server with {start}. With the Debian packages and the appliances it starts within seconds; {status} shows why it does not.',
         {
           start: html`<code>npx pnpm start --proxy</code>`,
-          status: html`<code>systemctl status flasher-proxy</code>`,
+          status: html`<code>systemctl status flasher-proxy.path flasher-proxy</code>`,
         },
       ),
     )
@@ -115,7 +115,7 @@ function renderNetwork({ name, device, answers, trouble }: ProxyReport['networks
       : answers === null
         ? 'Looking for other DHCP servers.'
         : servers.length === 0
-          ? 'No DHCP server answers here, so machines get no address. Start one, or add a DHCP relay.'
+          ? 'No DHCP server answered our question. One that serves known machines only, or a firewall, may be the reason.'
           : fill('{servers} assigns addresses.', {
               servers: servers.map(({ by }) => by).join(', '),
             })
@@ -130,7 +130,7 @@ function renderNetwork({ name, device, answers, trouble }: ProxyReport['networks
 function renderClients(context: CurrentContext, { clients, networks }: ProxyReport): Html {
   if (clients.length === 0)
     return html`<p class="dim">
-      No machine has asked yet. Turn one on and boot it from the network.
+      ${fill('No machine has asked yet. Turn one on and boot it from the network. Firewalls must let UDP ports 67, 69 and 4011 and TCP port {port} in to this host.', { port: String(context.services.config.current().server.port) })}
     </p>`
   const rival = networks.map(describeRival).find((one) => one !== null) ?? null
   return renderTable({

@@ -23,14 +23,17 @@ const RUN = {
   ],
   positionals: [],
   flags: [
-    folder('wish', 'where flasher-web leaves its wish: <state_dir>/proxy'),
-    folder('folder', "for its files: root's alone, and removed at the end"),
+    folder(
+      'wish',
+      'where flasher-web leaves its wish: <state_dir>/proxy, or the RuntimeDirectory of its unit',
+    ),
+    folder('folder', "for its files: root's alone, new or empty, and removed at the end"),
     { name: 'until-off', value: null, help: 'end once nothing is wished' },
     { name: 'with-parent', value: null, help: 'end once standard input is closed' },
   ],
   examples: [
     {
-      line: 'flasher-web-proxy run --wish /var/lib/flasher/proxy --folder /run/flasher-proxy',
+      line: 'flasher-web-proxy run --wish /run/flasher-web --folder /run/flasher-proxy',
       does: 'what the unit flasher-proxy.service runs',
     },
   ],

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert'
 import { parseOffer, renderDiscover } from '#fleet/proxy/rules/dhcp-packet.ts'
 import { findHolder } from '#fleet/proxy/rules/ports.ts'
 import {
+  isWishOld,
   listMissingFiles,
   parseWish,
   planProxy,
@@ -22,7 +23,7 @@ const ADDRESSES = [
   { device: 'eth0', address: '192.0.2.10', prefix: 24, family: 4 },
   { device: 'eth1', address: '10.1.2.3', prefix: 16, family: 4 },
 ] as const
-const PLACES = { tftp: '/r/tftp', leases: '/r/l', pid: '/r/p', servesTftp: true }
+const PLACES = { tftp: '/r/tftp' }
 
 test('every field is checked', () => {
   assert.equal(parseWish(JSON.stringify(WISH)), { ok: true, value: WISH })
@@ -73,14 +74,23 @@ test('only networks of this host are served, each with its own address', () => {
     'dhcp-boot=tag:net0,tag:ipxe,http://192.0.2.10:8080/pxe-bootstrap.ipxe,,192.0.2.10',
     'dhcp-boot=tag:net1,tag:http,tag:!ipxe,http://10.1.2.3:8080/boot/shimx64.efi',
     'enable-tftp',
+    'tftp-root=/r/tftp/eth0,eth0',
+    'tftp-root=/r/tftp/eth1,eth1',
   ])
     assert.ok(lines.includes(line), line)
   assert.equal(
     lines.filter((line) => /^(dhcp-script|conf-|addn-)/.test(line)),
     [],
   )
-  const shared = renderProxyConfiguration(plan, { ...PLACES, servesTftp: false })
+  const shared = renderProxyConfiguration(plan, { tftp: null })
   assert.not.match(shared, 'tftp')
+})
+
+test('the wish of a server that was killed is old after a minute', () => {
+  assert.equal(
+    [-61_000, -9000, 0, 59_000, 61_000, Number.NaN].map((ms) => isWishOld(1e12, 1e12 + ms)),
+    [true, false, false, false, true, true],
+  )
 })
 
 const missing = (present: readonly string[]) => listMissingFiles(present).map(({ file }) => file)
@@ -99,7 +109,9 @@ UNCONN 0      0      [fe80::4c09:8aff:fe36:39a7]%lan0:4011      [::]:* users:(("
   const taken = (local: string) => findHolder(`UNCONN 0 0 ${local} 0.0.0.0:* ${USERS}`, 67, own)
   for (const local of ['0.0.0.0:67', '*:67', '[::]:67', '0.0.0.0%lan0:67', '192.168.98.1:67'])
     assert.equal(taken(local), { words: 'dhcpd (process 812)' }, local)
-  assert.equal(findHolder('UNCONN 0 0 0.0.0.0:67 0.0.0.0:*', 67, own), { words: 'another program' })
+  assert.equal(findHolder('UNCONN 0 0 0.0.0.0:67 0.0.0.0:*', 67, own), {
+    words: 'another program (as root, "ss -lunp" names it)',
+  })
   assert.is(findHolder('\0\n\n x', 67, own), null)
 })
 
