@@ -1,11 +1,13 @@
 /** Whether an image starts on a machine: what it starts from, in each format, against what firmware trusts. */
 import { execFileSync } from 'node:child_process'
-import { X509Certificate } from 'node:crypto'
+import { createHash, X509Certificate } from 'node:crypto'
 import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { seal } from '#engine/disk/rules/partition-tables.ts'
 import { readFirmware } from '#engine/bootable/firmware.ts'
 import { readImageBoot } from '#engine/bootable/image-boot.ts'
 import { type BootVerdict, judgeBoot } from '#engine/bootable/rules/boot-facts.ts'
@@ -112,7 +114,9 @@ function makeImage({ program, table = 'gpt', bits = '32', hasCode = false }: Ima
   }
   if (hasCode) {
     const bytes = readFileSync(image)
+    // As GRUB's begins and says.
     bytes.writeUInt16LE(0x63eb, 0)
+    bytes.write('GRUB \0Geom', 0x180)
     writeFileSync(image, bytes)
   }
   return image
@@ -267,7 +271,8 @@ test('BIOS, UEFI and processors are told apart', async () => {
   assert.is(await answers({ program: SHIM }), 'refused boots refused')
   assert.is(await answers({ program: SHIM, hasCode: true }), 'boots boots refused')
   assert.is(await answers({ hasCode: true }), 'boots unknown unknown')
-  const none = { bios: true, programs: [], unread: [], hasSystemPartition: false, isDisc: false }
+  const found = { bios: true, programs: [], unread: [], hasSystemPartition: false }
+  const none = { ...found, isSearched: true, isDisc: false }
   assert.is(judgeBoot(none, uefi).answer, 'refused')
   assert.is(judgeBoot({ ...none, bios: false, isDisc: true }, bios).answer, 'refused')
   assert.is(judgeBoot(null, uefi).answer, 'unknown')
@@ -295,6 +300,83 @@ test("Windows' code in the first sector proves a BIOS boot only where a partitio
   assert.is(await answerOf('dos', true), 'boots')
 })
 
+test('a program in any partition counts, and where not all is looked into, nothing is refused', async () => {
+  const uefi = await firmwareOf({})
+  const answerOf = async (change: (bytes: Buffer) => void) => {
+    const image = makeImage({ program: SHIM })
+    const bytes = readFileSync(image)
+    change(bytes)
+    writeFileSync(image, bytes)
+    return judgeBoot(await look(image), uefi).answer
+  }
+  const BASIC_DATA = 'a2a0d0ebe5b9334487c068b6b72699c7'
+  call(
+    'sfdisk',
+    '-q',
+    '--part-type',
+    makeImage({ program: SHIM }),
+    '1',
+    'EBD0A0A2-B9E5-4433-87C0-68B6B72699C7',
+  )
+  assert.ok(readFileSync(at('a.img')).includes(BASIC_DATA, 0, 'hex'))
+  assert.is(judgeBoot(await look(at('a.img')), uefi).answer, 'boots')
+  // In the header, its signature, and a type of the protective MBR.
+  for (const [place, value] of [
+    [512 + 60, 1],
+    [512, 0],
+    [446 + 4, 0x83],
+  ] as const)
+    assert.is.not(await answerOf((bytes) => bytes.writeUInt8(value, place)), 'refused', `${place}`)
+  const image = at('a.img')
+  writeFileSync(image, Buffer.alloc(64 << 20))
+  execFileSync('sfdisk', ['-q', image], {
+    input: 'label: dos\nstart=2048, type=5\nstart=4096, type=ef, size=100000\n',
+  })
+  assert.is(judgeBoot(await look(image), uefi).answer, 'unknown')
+  // Two boot loaders, of which the first alone is refused.
+  const of = (name: string) => ({
+    processor: 'x64' as const,
+    digest: sha256Of(name),
+    signatures: [],
+    sbat: null,
+  })
+  const boot = await look(makeImage({ program: SHIM }))
+  const keys = await secure(listOf('sha256', Buffer.from(sha256Of('b'), 'hex')))
+  if (boot === null) throw new Error('the image was not looked into')
+  const judge = (...names: readonly string[]) =>
+    judgeBoot({ ...boot, programs: names.map(of) }, keys).answer
+  assert.equal([judge('b', 'a'), judge('a', 'b'), judge('a', 'a')], ['boots', 'unknown', 'refused'])
+})
+
+const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
+
+test('generic code of an MBR starts nothing without an active partition', async () => {
+  const bios = await readFirmware('x64', at('pc'))
+  for (const [active, answer] of [
+    [0, 'unknown'],
+    [0x80, 'boots'],
+  ] as const) {
+    const image = makeImage({ table: 'dos' })
+    const bytes = readFileSync(image)
+    // libparted's: it looks for the active entry.
+    bytes.write('fab800108ed0bc00b0b800008ed88ec0fbbe007cbf0006b90002f3a4', 0, 'hex')
+    bytes.writeUInt8(active, 446)
+    writeFileSync(image, bytes)
+    assert.is(judgeBoot(await look(image), bios).answer, answer)
+  }
+})
+
+test('an entry of a table that no disk has ends nothing', async () => {
+  const image = makeImage({ program: SHIM })
+  const bytes = readFileSync(image)
+  bytes.writeBigUInt64LE(2n ** 60n, 1024 + 32)
+  bytes.writeBigUInt64LE(2n ** 63n, 1024 + 40)
+  bytes.writeUInt32LE(crc32(bytes.subarray(1024, 1024 + 128 * 128)), 512 + 88)
+  seal(bytes.subarray(512, 512 + 92))
+  writeFileSync(image, bytes)
+  assert.is((await look(image))?.isSearched, false)
+})
+
 const withNames = (...names: readonly string[]) => ({
   certificates: names.map((name) => ({ fingerprint: '0'.repeat(64), name, subject: name })),
   digests: '',
@@ -307,7 +389,8 @@ test("Microsoft's two pairs of certificates are told apart", async () => {
     const certificate = { fingerprint: '1'.repeat(64), contentFingerprint: '', name: signer }
     const signatures = [{ certificates: [certificate], issuer: 'root' }]
     const program = { processor: 'x64' as const, digest: '1'.repeat(64), signatures, sbat: null }
-    const image = { bios: false, programs: [program], unread: [], hasSystemPartition: true }
+    const found = { bios: false, programs: [program], unread: [], hasSystemPartition: true }
+    const image = { ...found, isSearched: true }
     const keys = { ...firmware, allowed: withNames(...trusted), revoked: withNames() }
     return sentencesOf(judgeBoot({ ...image, isDisc: false }, keys))
   }

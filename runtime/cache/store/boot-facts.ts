@@ -9,7 +9,7 @@ import { readStreamedBoot } from '#engine/bootable/streamed-boot.ts'
 import type { Decoders } from '#engine/image/formats.ts'
 import { FORMATS } from '#engine/image/rules/format.ts'
 import type { SeekableSource } from '#engine/image/sources/source.ts'
-import { renderError } from '#kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import type { Changes } from '#kit/host/changes.ts'
 import { removeName } from '#kit/host/folders.ts'
 import { selectRecords } from '#kit/host/records.ts'
@@ -22,17 +22,29 @@ interface BootFactsDependencies {
   readonly data: string
   readonly decoders: Pick<Decoders, 'open'>
   rows(): readonly CacheRow[]
-  open(row: CacheRow, sha256: string): Promise<FileHandle>
+  /** Rejects where it is another version; `isStill`: it has not changed since. */
+  open(
+    row: CacheRow,
+    sha256: string,
+  ): Promise<{ readonly handle: FileHandle; isStill(): Promise<boolean> }>
+  /** For the scratch file; rejects where so many bytes do not fit. */
+  reserve(remaining: () => number): Promise<void>
+  release(): void
+  /** Milliseconds after which an image that could not be read is read again; smaller in tests. */
+  readonly againMs?: number | undefined
   readonly log: { warn(message: string): void }
 }
 
 const CHUNK_BYTES = 1024 * 1024
+const AGAIN_MS = 600_000
 
 export async function createBootFacts(parts: BootFactsDependencies) {
   const { records, changes, data, decoders, rows, open, log } = parts
+  const { reserve, release, againMs = AGAIN_MS } = parts
   const stored = selectRecords(records, 'boot', BootRecordSchema)
   const known = new Map<string, BootRecord>(await stored.list())
-  const failed = new Set<string>()
+  /** When it is read again, by performance.now(); Infinity: its bytes are damaged. */
+  const failed = new Map<string, number>()
   const scratch = join(data, 'boot-look')
   const closing = new AbortController()
   let isDue = false
@@ -40,24 +52,32 @@ export async function createBootFacts(parts: BootFactsDependencies) {
 
   async function learn(row: CacheRow, sha256: string, format: ImageFormat) {
     try {
-      await using handle = await open(row, sha256)
+      const opened = await open(row, sha256)
+      await using handle = opened.handle
       const source = sourceOf(handle, row.entry.name, (await handle.stat()).size)
       const boot = (await readImageBoot(source, format)) ?? (await readAll(source, format))
+      if (!(await opened.isStill()))
+        throw new Fault('source-broken', 'it has changed while it was read')
       const record = { boot }
       await stored.write(sha256, record)
       known.set(sha256, record)
     } catch (thrown) {
-      failed.add(sha256)
+      const isBroken = thrown instanceof Fault && thrown.code === 'image-broken'
+      failed.set(sha256, isBroken ? Infinity : performance.now() + againMs)
       if (!closing.signal.aborted)
         log.warn(`${row.entry.name}: what it starts from is not known: ${renderError(thrown)}`)
     }
   }
 
+  const isTimeFor = (sha256: string) => performance.now() >= (failed.get(sha256) ?? 0)
+
   async function readAll(source: SeekableSource, format: ImageFormat) {
     await using blocks = await decoders.open(source, format)
-    return await readStreamedBoot(blocks, scratch, closing.signal).finally(() =>
-      removeName(scratch),
-    )
+    const { signal } = closing
+    return await readStreamedBoot(blocks, scratch, { signal, reserve }).finally(async () => {
+      release()
+      await removeName(scratch)
+    })
   }
 
   async function work() {
@@ -65,14 +85,18 @@ export async function createBootFacts(parts: BootFactsDependencies) {
       isDue = false
       const here = rows().flatMap((row) => toWanted(row) ?? [])
       for (const { row, sha256, format } of here)
-        if (!known.has(sha256) && !failed.has(sha256) && !closing.signal.aborted)
+        if (!known.has(sha256) && isTimeFor(sha256) && !closing.signal.aborted)
           await learn(row, sha256, format)
-      const kept = new Set(here.map(({ sha256 }) => sha256))
-      for (const sha256 of known.keys()) {
-        if (kept.has(sha256)) continue
-        known.delete(sha256)
-        await stored.remove(sha256)
-      }
+      await forgetOthers(new Set(here.map(({ sha256 }) => sha256)))
+    }
+  }
+
+  async function forgetOthers(here: ReadonlySet<string>) {
+    for (const sha256 of failed.keys()) if (!here.has(sha256)) failed.delete(sha256)
+    for (const sha256 of known.keys()) {
+      if (here.has(sha256)) continue
+      known.delete(sha256)
+      await stored.remove(sha256)
     }
   }
 
@@ -89,7 +113,7 @@ export async function createBootFacts(parts: BootFactsDependencies) {
   const stop = changes.listen(begin, ['catalog'])
   begin()
   return {
-    /** Null: not yet, or the image can be asked itself. */
+    /** Null: not yet, it could not be read, or its format is read at any place. */
     find: (sha256: string): BootRecord | null => known.get(sha256) ?? null,
     async [Symbol.asyncDispose]() {
       stop()
@@ -99,7 +123,7 @@ export async function createBootFacts(parts: BootFactsDependencies) {
   }
 }
 
-/** Null: not here yet, or servers look into it themselves. */
+/** Null: not here yet, or of a format that servers read at any place. */
 function toWanted(row: CacheRow) {
   const { sha256 } = row.entry
   const format = IMAGE_FORMATS.find((each) => each === row.entry.format)

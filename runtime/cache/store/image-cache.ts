@@ -91,9 +91,16 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     rows,
     log,
     decoders: createDecoders({ shell: createShell({ env: parts.env ?? {} }) }),
+    reserve: (remaining) => room.reserve('boot-look', remaining),
+    release: () => room.release('boot-look'),
+    againMs: parts.againMs,
     open: async ({ fileName }, sha256) => {
       const file = fileName === '' ? null : dropped.find(fileName)
-      return file === null ? await blobs.peek(sha256) : await dropped.open(file)
+      if (file === null)
+        return { handle: await blobs.peek(sha256), isStill: () => Promise.resolve(true) }
+      if (file.sha256 !== sha256) throw new Fault('source-broken', `${fileName} was replaced`)
+      const handle = await dropped.open(file)
+      return { handle, isStill: () => dropped.isUnchanged(file, handle) }
     },
   })
   const recalling = startRecalling({ index, blobs, indexes, log })

@@ -4,6 +4,7 @@ import {
   EFI_SYSTEM,
   hasDosSignature,
   isBootSector,
+  isExtendedType,
   type Partition,
   parsePartitions,
   parseTableSector,
@@ -47,6 +48,8 @@ const MAX_PROGRAM_BYTES = 128 * 1024 * 1024
 /** Of all programs of an image. */
 const MAX_PROGRAMS_BYTES = 2 * MAX_PROGRAM_BYTES
 const MAX_PARTITIONS = 32
+/** No disk is larger. */
+const MAX_PLACE = 2 ** 50
 
 /** Null: it can only be read from start to end. Faults of the source, and `image-broken`. */
 export async function readImageBoot(
@@ -58,7 +61,7 @@ export async function readImageBoot(
   const at = keepBlocks(readAt)
   const head = Buffer.alloc(HEAD_BYTES)
   const bytes = head.subarray(0, await at(head, 0))
-  const places = listBootPlaces(bytes)
+  const { places, isWhole } = listBootPlaces(bytes)
   const found = {
     programs: [] as EfiProgram[],
     unread: [] as EfiProcessor[],
@@ -67,15 +70,20 @@ export async function readImageBoot(
   // Without a table, all of it may be one FAT.
   const isDisc = hasDiscMark(bytes)
   const onDisc = isDisc ? await listDiscPlaces(at, bytes) : []
-  for (const place of [0, ...places.map(({ offset }) => offset), ...onDisc]) {
+  const offsets = places.map(({ offset }) => offset)
+  let hasSystemPartition = places.some(({ isSystem }) => isSystem)
+  for (const place of new Set([0, ...offsets, ...onDisc])) {
     const files = await openFat(at, place)
-    if (files !== null) await findPrograms(files, found)
+    if (files === null) continue
+    hasSystemPartition ||= offsets.includes(place)
+    await findPrograms(files, found)
   }
   return {
     bios: hasBootCode(bytes),
     programs: found.programs,
     unread: found.unread,
-    hasSystemPartition: places.length > 0,
+    hasSystemPartition,
+    isSearched: isWhole,
     isDisc,
   }
 }
@@ -115,25 +123,40 @@ function hasBootCode(head: Buffer): boolean | null {
   const isActive = readDosEntries(head).some(
     ({ type, status }) => type !== PROTECTIVE && status === ACTIVE,
   )
-  return isActive || !isOfWindows(code) ? true : null
+  return isActive || OWN_WAY.some((name) => code.includes(name)) ? true : null
 }
 
 const ACTIVE = 0x80
-/** Of each Windows since 2000: the stack is set, then BP is the table in the code's copy. */
-const isOfWindows = (code: Buffer) =>
-  code.indexOf('33c08ed0bc007c', 'hex') === 0 && code.includes('bdbe07', 0, 'hex')
+/** Words in the code of boot loaders that ask for no active partition: GRUB, and ISOLINUX on a stick. */
+const OWN_WAY = ['GRUB ', 'isolinux.bin'] as const
 
 const EFI_GUID = renderGuid(EFI_SYSTEM)
 /** Firmware looks into each FAT of an MBR. */
 const FAT_TYPES = ['0xef', '0x0c', '0x0b', '0x0e', '0x06', '0x04', '0x01']
 
-/** Where firmware looks for programs; `head`: the image's first MiB. */
-export function listBootPlaces(head: Buffer): readonly Pick<Partition, 'offset' | 'bytes'>[] {
-  const partitions = parsePartitions(head, parseTableSector(head) ?? 512)
-  if (!partitions.ok) return []
-  return partitions.value
-    .filter(({ type }) => type === EFI_GUID || FAT_TYPES.includes(type))
-    .slice(0, MAX_PARTITIONS)
+interface BootPlace extends Pick<Partition, 'offset' | 'bytes'> {
+  /** By its type; firmware looks into a FAT of any type. */
+  readonly isSystem: boolean
+}
+
+/** Where firmware may look for programs; `isWhole`: nowhere else. `head`: the image's first MiB. */
+export function listBootPlaces(head: Buffer) {
+  const sectorBytes = parseTableSector(head)
+  const partitions = parsePartitions(head, sectorBytes ?? 512)
+  const listed = partitions.ok ? partitions.value : []
+  const isBroken = !partitions.ok && partitions.refusal !== 'no-table'
+  const entries = hasDosSignature(head) && !isBootSector(head) ? readDosEntries(head) : []
+  // Firmware reads a GUID table only behind a protective MBR, and then also its backup.
+  const isGuid = entries.some(({ type }) => type === PROTECTIVE)
+  const hasLogical = !isGuid && entries.some(({ type }) => isExtendedType(type))
+  const near = listed.filter(({ offset }) => offset <= MAX_PLACE).slice(0, MAX_PARTITIONS)
+  const places = near.map(({ type, offset, bytes }): BootPlace => {
+    const isSystem = type === EFI_GUID || FAT_TYPES.includes(type)
+    return { offset, bytes, isSystem }
+  })
+  const isMatching = isGuid === (sectorBytes !== null)
+  const isWhole = isMatching && !isBroken && !hasLogical && near.length === listed.length
+  return { places, isWhole }
 }
 
 interface FoundPrograms {

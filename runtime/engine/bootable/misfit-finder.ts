@@ -22,6 +22,8 @@ interface MisfitDependencies {
   readonly env: Environment
   /** Null: there is no cache. */
   cacheUrl(): string | null
+  /** Milliseconds; smaller in tests. */
+  readonly refusalMs?: number
 }
 
 /** A question does not wait longer; the next one has the answer. */
@@ -37,9 +39,25 @@ const MAX_ASKED = 20
 /** The oldest goes first. */
 const MAX_KNOWN = 1000
 
-export function createMisfitFinder({ env, cacheUrl }: MisfitDependencies) {
+interface KnownImage {
+  readonly reading: Promise<ImageBoot | null>
+  /** By performance.now(). */
+  readonly since: number
+  /** Absent: it is being read. */
+  boot?: ImageBoot | null
+}
+
+const NEVER: KnownImage = { reading: Promise.resolve(null), since: 0, boot: null }
+
+export function createMisfitFinder({
+  env,
+  cacheUrl,
+  refusalMs = REFUSAL_WAIT_MS,
+}: MisfitDependencies) {
   const sources = createSources({ env })
-  const known = new Map<string, Promise<ImageBoot | null>>()
+  const known = new Map<string, KnownImage>()
+  /** By performance.now(): the cache did not answer in time, so nobody waits for it. */
+  let hungUntil = 0
   // Each may hold a program of MAX_PROGRAM_BYTES.
   const inTurn = createQueue(2)
 
@@ -63,11 +81,11 @@ export function createMisfitFinder({ env, cacheUrl }: MisfitDependencies) {
     return BootRecordSchema.parse(parseJson(bytes.toString())).boot
   }
 
-  function read(image: CatalogEntry): Promise<ImageBoot | null> {
+  function read(image: CatalogEntry): KnownImage {
     const base = cacheUrl()
     const { sha256, url } = image
     const isCached = base !== null && url.startsWith(`${renderCacheBase(base)}/`)
-    if (sha256 === null || !isCached) return Promise.resolve(null)
+    if (sha256 === null || !isCached) return NEVER
     const found = known.get(sha256)
     if (found !== undefined) return found
     const reading = inTurn(() => fetch(image)).catch(() => {
@@ -76,8 +94,13 @@ export function createMisfitFinder({ env, cacheUrl }: MisfitDependencies) {
     })
     const [oldest] = known.keys()
     if (known.size >= MAX_KNOWN && oldest !== undefined) known.delete(oldest)
-    known.set(sha256, reading)
-    return reading
+    const kept: KnownImage = { reading, since: performance.now() }
+    known.set(sha256, kept)
+    void reading.then((boot) => {
+      kept.boot = boot
+      if (boot !== null) hungUntil = 0
+    })
+    return kept
   }
 
   /** Null: nobody can tell so soon. */
@@ -85,7 +108,7 @@ export function createMisfitFinder({ env, cacheUrl }: MisfitDependencies) {
     const late = new AbortController()
     const waiting = sleep(waitMs, null, { ref: false, signal: late.signal }).catch(() => null)
     try {
-      return await Promise.race([read(image), waiting])
+      return await Promise.race([read(image).reading, waiting])
     } finally {
       late.abort()
     }
@@ -108,20 +131,40 @@ export function createMisfitFinder({ env, cacheUrl }: MisfitDependencies) {
       ) => (firmware === null ? null : explain(found.get(image) ?? null, firmware))
     },
 
+    /** Reads all at once, so that many refusals wait as long as one. */
+    expect(images: readonly (CatalogEntry | null)[]) {
+      for (const image of images) if (image !== null) read(image)
+    },
+
     /** Why this machine certainly does not start from the image, and the way out; null: it may. */
     async refuse(
       image: CatalogEntry | null,
       { firmware }: { readonly firmware: FirmwareFacts | null },
     ): Promise<string | null> {
-      if (image === null || firmware === null) return null
-      const verdict = judgeBoot(await readSoon(image, REFUSAL_WAIT_MS), firmware)
-      return verdict.answer === 'refused' ? `${REFUSED} ${verdict.why} ${verdict.wayOut}` : null
+      if (image === null) return null
+      const asked = read(image)
+      if (firmware === null) return null
+      const now = performance.now()
+      const waitMs = now < hungUntil ? 0 : Math.max(0, asked.since + refusalMs - now)
+      const boot = await readSoon(image, waitMs)
+      if (asked.boot === undefined && waitMs > 0) hungUntil = performance.now() + READ_MS
+      return renderRefusal('Not armed', boot, firmware)
+    },
+
+    /** Like `refuse`, of what is known already; what is not will be. */
+    recall(image: CatalogEntry, { firmware }: { readonly firmware: FirmwareFacts | null }) {
+      const { boot = null } = read(image)
+      return firmware === null ? null : renderRefusal('Not flashed', boot, firmware)
     },
   }
 }
 
-const REFUSED =
-  'Not armed: this machine would not start from this image, and this server requires that ([images] require_bootable).'
+function renderRefusal(what: string, boot: ImageBoot | null, firmware: FirmwareFacts) {
+  const verdict = judgeBoot(boot, firmware)
+  return verdict.answer === 'refused'
+    ? `${what}: this machine would not start from this image, and this server requires that ([images] require_bootable). ${verdict.why} ${verdict.wayOut}`
+    : null
+}
 
 /** Thousands of machines have few kinds of firmware, and each list of revoked programs is long. */
 function createExplainer() {

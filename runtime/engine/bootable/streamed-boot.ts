@@ -1,5 +1,5 @@
 /** Looks into an image that can only be read from its start: what firmware would read of it is kept in a file. */
-import { open } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { type Blocks, CHUNK_BYTES } from '#engine/image/stream-blocks.ts'
 import { openFileSource } from '#engine/image/sources/source.ts'
 import { openFat } from './fat-files.ts'
@@ -16,52 +16,93 @@ interface Range {
   readonly to: number
 }
 
-/** Null: it cannot be known. Overwrites `path`. Rejects with the faults of `blocks`. */
+interface StreamedBootOptions {
+  readonly signal: AbortSignal
+  /** Rejects where so many bytes do not fit; they become fewer. */
+  reserve(remaining: () => number): Promise<void>
+}
+
+/** Null: it cannot be known. Overwrites `path`. Rejects with the faults of `blocks` and `reserve`. */
 export async function readStreamedBoot(
   blocks: Blocks,
   path: string,
-  signal: AbortSignal,
+  { signal, reserve }: StreamedBootOptions,
 ): Promise<ImageBoot | null> {
   await using file = await open(path, 'w+', 0o600)
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
   // The table is read when its MiB has come; what came with it may be of a partition already.
-  let ranges: readonly Range[] = [{ from: 0, to: HEAD_BYTES + CHUNK_BYTES }]
-  let isPlanned = false
+  let plan: Plan = { ranges: [{ from: 0, to: HEAD_BYTES + CHUNK_BYTES }], others: null }
+  let left = 0
   let at = 0
-  while (!isPlanned || ranges.some(({ to }) => to > at)) {
+  while (plan.ranges.some(({ to }) => to > at)) {
     signal.throwIfAborted()
     const piece = await blocks.next(chunk)
     if (piece === null) break
-    const end = at + piece.bytes
-    for (const { from, to } of piece.kind === 'data' ? ranges : []) {
-      const first = Math.max(from, at)
-      const bytes = Math.min(to, end) - first
-      if (bytes > 0) await file.write(chunk, first - at, bytes, first)
-    }
-    at = end
-    if (isPlanned || at < HEAD_BYTES) continue
-    isPlanned = true
-    const head = Buffer.alloc(HEAD_BYTES)
-    await file.read(head, 0, HEAD_BYTES, 0)
-    const planned = await planRanges(head)
+    if (piece.kind === 'data')
+      left -= await keep(file, chunk.subarray(0, piece.bytes), at, plan.ranges)
+    at += piece.bytes
+    if (plan.others !== null || at < HEAD_BYTES) continue
+    const planned = await planRanges(file)
     if (planned === null) return null
-    ranges = planned
+    plan = planned
+    left = sumOf(plan.ranges)
+    await reserve(() => Math.max(0, left))
   }
   await file.truncate(at)
   await using source = await openFileSource(path, signal)
-  return await readImageBoot(source, 'img')
+  const boot = await readImageBoot(source, 'img')
+  return boot === null || (await areNone(file, plan.others ?? []))
+    ? boot
+    : { ...boot, isSearched: false }
 }
 
-/** Null: too much, or too far away. */
-async function planRanges(head: Buffer): Promise<readonly Range[] | null> {
+/** How many bytes were in the ranges; they lie in the file where they lie in the image. */
+async function keep(file: FileHandle, bytes: Buffer, at: number, ranges: readonly Range[]) {
+  let kept = 0
+  for (const { from, to } of ranges) {
+    const first = Math.max(from, at)
+    const count = Math.min(to, at + bytes.length) - first
+    if (count <= 0) continue
+    await file.write(bytes, first - at, count, first)
+    kept += count
+  }
+  return kept
+}
+
+/** None of these is a FAT. */
+async function areNone(file: FileHandle, places: readonly number[]): Promise<boolean> {
+  const readAt = async (into: Buffer, from: number) =>
+    (await file.read(into, 0, into.length, from)).bytesRead
+  for (const place of places)
+    if (place > MAX_OFFSET || (await openFat(readAt, place)) !== null) return false
+  return true
+}
+
+interface Plan {
+  readonly ranges: readonly Range[]
+  /** Of these the first sector alone is kept, which says whether it is a FAT. Null: no table yet. */
+  readonly others: readonly number[] | null
+}
+
+const SECTOR_BYTES = 512
+const sumOf = (ranges: readonly Range[]) => ranges.reduce((sum, { from, to }) => sum + to - from, 0)
+
+/** Null: too much, or too far away, or a table that lies. */
+async function planRanges(file: FileHandle): Promise<Plan | null> {
+  const head = Buffer.alloc(HEAD_BYTES)
+  await file.read(head, 0, HEAD_BYTES, 0)
   const readAt = async (into: Buffer, from: number) => head.copy(into, 0, from)
   // A disc, and one FAT without a table: their files may be anywhere.
   if (hasDiscMark(head) || (await openFat(readAt, 0)) !== null) return null
-  const ranges = listBootPlaces(head).map(({ offset, bytes }) => ({
-    from: offset,
-    to: offset + bytes,
-  }))
-  const kept = ranges.reduce((sum, { from, to }) => sum + to - from, 0)
-  const isFar = ranges.some(({ to }) => to > MAX_OFFSET)
-  return isFar || kept > MAX_KEPT_BYTES ? null : ranges
+  const { places } = listBootPlaces(head)
+  const system = places
+    .filter(({ isSystem }) => isSystem)
+    .map(({ offset, bytes }) => ({ from: offset, to: offset + bytes }))
+  const isSound = system.every(({ from, to }) => from < to && to <= MAX_OFFSET)
+  if (!isSound || sumOf(system) > MAX_KEPT_BYTES) return null
+  const others = places.filter(({ isSystem }) => !isSystem).map(({ offset }) => offset)
+  const sectors = others
+    .filter((from) => from <= MAX_OFFSET)
+    .map((from) => ({ from, to: from + SECTOR_BYTES }))
+  return { ranges: [...system, ...sectors], others }
 }

@@ -76,7 +76,7 @@ import type { CanSeeMachine } from './captures/rules/capture-owner.ts'
 
 /** Getters answer from memory, anew at each contact. */
 export interface LineDependencies
-  extends ActionDependencies, Pick<Surroundings, 'findImage' | 'findTemplate'> {
+  extends ActionDependencies, Pick<Surroundings, 'findImage' | 'findTemplate' | 'recallMisfit'> {
   sets(): LiveSets
   settings(): PxeRules & TokenRules
   /** Null: it may flash now. Changes nothing. */
@@ -91,6 +91,8 @@ export interface LineDependencies
   findOrigin?(image: CatalogEntry): string | null
   /** Why a machine is not armed with this image; absent: any image will do. */
   refuseImage?(image: CatalogEntry | null, machine: Machine): MaybePromise<string | null>
+  /** Images that are asked about next. */
+  expectImages?(images: readonly (CatalogEntry | null)[]): void
   /** Besides the one at `base`; absent: none. */
   otherServers?(base: string): readonly string[]
 }
@@ -105,6 +107,7 @@ export const gatherSurroundings = (
   findImage: site.findImage,
   findTemplate: site.findTemplate,
   ...(site.findEntry === undefined ? {} : { findEntry: site.findEntry }),
+  ...(site.recallMisfit === undefined ? {} : { recallMisfit: site.recallMisfit }),
   cacheUrl: site.cacheUrl(),
   sets: site.sets,
   settings: site.settings(),
@@ -195,6 +198,8 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const which = whoseEnd(machine, decideOwner(machine, { token, order }))
       return { origin: originOf(machine, findImage), stamps: stampsOf(machine), ...which }
     },
+    expectArming: (machines) =>
+      site.expectImages?.(machines.map((machine) => findImage(machine?.bty_image_ref ?? ''))),
     refuseArming: (before, after) =>
       beginsOrder(before, after) && hasFlashOrder(after)
         ? (site.refuseImage?.(findImage(after.bty_image_ref ?? ''), after) ?? null)

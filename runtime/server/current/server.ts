@@ -144,8 +144,13 @@ export async function createMachineServer(given: MachineServerDependencies) {
     const misfits = createMisfitFinder({ env: given.environment.env, cacheUrl: cacheOf(given) })
     const refuseImage: LineDependencies['refuseImage'] = (image, machine) =>
       settings().images.require_bootable ? misfits.refuse(image, machine) : null
+    const expectImages: LineDependencies['expectImages'] = (images) =>
+      settings().images.require_bootable && misfits.expect(images)
+    const recallMisfit: LineDependencies['recallMisfit'] = (image, machine) =>
+      settings().images.require_bootable ? misfits.recall(image, machine) : null
+    const fitting = { refuseImage, expectImages, recallMisfit }
     const sets = bootFiles.active
-    const near = { ...gate, otherServers, findOrigin, refuseImage, findEntry, sets }
+    const near = { ...gate, ...fitting, otherServers, findOrigin, findEntry, sets }
     const rules = createRules(given, secret, catalog, near)
     const openKeeper = (machines: SeenMachines) =>
       createBatchKeeper({ ...state, machines, findImage: rules.findImage, now })
@@ -335,7 +340,14 @@ function createRules(
   catalog: FollowedCatalog,
   near: Pick<
     LineDependencies,
-    'sets' | 'placeOf' | 'otherServers' | 'findOrigin' | 'refuseImage' | 'findEntry'
+    | 'sets'
+    | 'placeOf'
+    | 'otherServers'
+    | 'findOrigin'
+    | 'refuseImage'
+    | 'expectImages'
+    | 'recallMisfit'
+    | 'findEntry'
   >,
 ): LineDependencies {
   const { config, state } = given

@@ -82,6 +82,8 @@ export interface ServerLine<M extends MachineBase> {
     RunEnd,
     'plannedAt' | 'startedBefore'
   >
+  /** Begins to look up what `refuseArming` will need of many. */
+  expectArming?(machines: readonly (M | null)[]): void
   /** Why it is not armed; null: it may be. Absent, or no promise: nothing has to be looked up. */
   refuseArming?(before: M | null, after: M): MaybePromise<string | null>
   nameOrder(machine: M): string

@@ -71,6 +71,7 @@ async function beginBatch<M extends MachineBase>(
   by: By,
 ): Promise<BegunBatch<M> | null> {
   const { action, isDryRun = false, q = null } = request
+  site.line.expectArming?.(targets.map(({ mac }) => site.machines.newest(mac)))
   if (isDryRun || site.batches === undefined) return null
   const attempt = { ...request, ...withConflicts(site, action), isDryRun: true }
   const macs = targets.map(({ mac }) => mac)

@@ -216,10 +216,10 @@ function makeProgram(machine: number, code: Buffer): Buffer {
   return file
 }
 
-/** Prints the mark on the serial line, and stops: for a BIOS. */
+/** Prints the mark on the serial line, and stops: for a BIOS, and known by its name as GRUB is. */
 const BIOS_CODE = Buffer.concat([
   Buffer.from('31c08ed8fcbe167cac84c07406b40ecd10ebf5f4ebfd', 'hex'),
-  Buffer.from(`${MARK}\n\0`),
+  Buffer.from(`${MARK}\n\0GRUB `),
 ])
 /** Of Windows 11, whole as far as it looks for an active partition. */
 const WINDOWS_CODE = Buffer.from(

@@ -14,8 +14,10 @@ export interface ImageBoot {
   readonly programs: readonly EfiProgram[]
   /** Processors whose program is there, and is too large or too damaged to be judged. */
   readonly unread: readonly EfiProcessor[]
-  /** There is an EFI system partition, whatever is in it. */
+  /** There is an EFI system partition, or another with a FAT, whatever is in it. */
   readonly hasSystemPartition: boolean
+  /** There is no place where firmware looks and nobody has looked. */
+  readonly isSearched: boolean
   /** It starts from optical discs (El Torito). */
   readonly isDisc: boolean
 }
@@ -60,20 +62,20 @@ function judgeBios({ bios, programs, unread, isDisc }: ImageBoot): BootVerdict {
 }
 
 const UNPROVEN =
-  'The code in the first sector may start nothing: it is that of Windows, and no partition is active, or that of a file system.'
+  'The code in the first sector may start nothing: no partition is active, or it is that of a file system.'
 const DISC = 'The image starts from optical discs only.'
 const OTHER_IMAGE = 'Use another image.'
 
 function judgeUefi(image: ImageBoot, firmware: FirmwareFacts): BootVerdict {
-  const { programs, unread, bios, hasSystemPartition, isDisc } = image
+  const { programs, unread, bios, hasSystemPartition, isSearched, isDisc } = image
   const { processor } = firmware
-  const program = programs.find((each) => each.processor === processor)
-  if (program !== undefined)
-    return firmware.secure_boot === false ? BOOTS : judgeSecure(program, firmware)
+  const verdict = judgePrograms(image, firmware)
+  if (verdict !== null) return verdict
   if (processor === null)
     return unknown('The processor that the firmware starts programs for is not known.')
   if (unread.includes(processor))
     return unknown("The image's boot loader is too large or damaged, so it cannot be judged.")
+  if (!isSearched) return unknown(ELSEWHERE)
   const [other] = [...programs.map((each) => each.processor), ...unread]
   if (other !== undefined)
     return refused(
@@ -92,6 +94,21 @@ function judgeUefi(image: ImageBoot, firmware: FirmwareFacts): BootVerdict {
   return refused(isDisc ? DISC : 'The image has no boot loader.', OTHER_IMAGE)
 }
 
+/** Firmware starts the first, and some the next where that is refused. Null: none is for the processor. */
+function judgePrograms(image: ImageBoot, firmware: FirmwareFacts): BootVerdict | null {
+  const { processor, secure_boot } = firmware
+  const verdicts = image.programs
+    .filter((each) => each.processor === processor)
+    .map((each) => (secure_boot === false ? BOOTS : judgeSecure(each, firmware)))
+  const isOpen =
+    !image.isSearched ||
+    image.unread.some((each) => each === processor) ||
+    verdicts.some(({ answer }) => answer !== 'refused')
+  const [first = null] = verdicts
+  return first?.answer === 'refused' && isOpen ? unknown(ELSEWHERE) : first
+}
+
+const ELSEWHERE = 'Another part of the image may have a boot loader that starts.'
 const TURN_OFF = 'Turn Secure Boot off, or use another image.'
 
 /** The firmware's own rule: one signature that `db` has, none that `dbx` has; dates do not count. */

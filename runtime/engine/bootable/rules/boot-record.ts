@@ -25,6 +25,7 @@ const ImageBootSchema: z.ZodType<ImageBoot> = z.object({
   programs: z.array(EfiProgramSchema).max(256),
   unread: z.array(Processor).max(256),
   hasSystemPartition: z.boolean(),
+  isSearched: z.boolean(),
   isDisc: z.boolean(),
 })
 

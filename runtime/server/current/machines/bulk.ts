@@ -362,9 +362,11 @@ async function askAboutMany(
 
 /** Where the server refuses images that would not start. */
 async function leaveOutMisfits(
-  { refuseArming }: CurrentContext,
+  { refuseArming, site }: CurrentContext,
   verdicts: readonly BulkPreview[],
 ): Promise<readonly BulkPreview[]> {
+  const armed = verdicts.filter(({ arms }) => arms)
+  site.line.expectArming?.(armed.map(({ after }) => after?.machine ?? null))
   const judged: BulkPreview[] = []
   for (const verdict of verdicts) {
     const { machine, after, arms } = verdict

@@ -133,6 +133,22 @@ test('one machine, and several: who would not start, why, and the way out', asyn
   ])
   const shown = await call('/ui/machines/bulk', { method: 'POST', body: preview })
   assert.match(await shown.text(), 'Not armed')
+
+  // Armed before it has said what its firmware starts.
+  const early = '52:54:00:00:00:03'
+  await fetch(`${refusing.url}/pxe/${early}`)
+  const inventory = (body: object) =>
+    fetch(`${refusing.url}/pxe/${early}/inventory`, asJson({ disks: [DISK], ...body }))
+  const planOf = async () => await (await fetch(`${refusing.url}/pxe/${early}/plan`)).json()
+  await inventory({})
+  assert.is((await put(early, order('S1'))).status, 200)
+  assert.is((await planOf()).mode, 'flash')
+  await inventory({ firmware: FIRMWARE })
+  const plan = await planOf()
+  assert.is(plan.mode, 'interactive')
+  assert.match(plan.reason, /Not flashed: this machine would not start from this image.*“lab”/)
+  await inventory({ firmware: { ...FIRMWARE, secure_boot: false } })
+  assert.is((await planOf()).mode, 'flash')
 })
 
 test.run()

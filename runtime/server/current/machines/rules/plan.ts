@@ -69,6 +69,7 @@ type PlanRule =
   | 'held-back'
   | 'loop'
   | 'first-boot'
+  | 'misfit'
   | 'capture'
   | 'disk-id'
   | Unready
@@ -141,10 +142,10 @@ function planFlash(
     return interactive(readiness.why, isHalf ? `${reason} ${HALF_WRITTEN}` : reason)
   }
   const { image, target } = readiness
-  const doubts = planDisk(target, image, known_disks, features)
+  const doubts =
+    planDisk(target, image, known_disks, features) ??
+    planObstacle(machine, image, surroundings, features)
   if (doubts !== null) return doubts
-  const obstacle = findObstacle(machine, surroundings, features)
-  if (obstacle !== null) return interactive('first-boot', obstacle)
   const registerUefiBoot =
     flashesAlways(boot_mode) && surroundings.settings.boot_disk_once_after_flash
   const firstBoot = machine.first_boot !== null
@@ -155,14 +156,18 @@ function planFlash(
   return rule('flash', { mode: 'flash', image, serial, ...options })
 }
 
-const findObstacle = (
+function planObstacle(
   machine: Machine,
-  { findTemplate, settings: { tokens } }: Surroundings,
+  image: CatalogEntry,
+  { findTemplate, recallMisfit, settings: { tokens } }: Surroundings,
   features: LiveFeatures,
-): string | null =>
-  machine.first_boot === null
-    ? null
-    : findTemplateObstacle(machine, { findTemplate, tokens, features })
+): PlanRuling | null {
+  const misfit = recallMisfit?.(image, machine) ?? null
+  if (misfit !== null) return interactive('misfit', misfit)
+  if (machine.first_boot === null) return null
+  const reason = findTemplateObstacle(machine, { findTemplate, tokens, features })
+  return reason === null ? null : interactive('first-boot', reason)
+}
 
 const keepSeen = (seen: PickedDisk | null | undefined): { readonly seen?: PickedDisk } =>
   seen ? { seen } : {}

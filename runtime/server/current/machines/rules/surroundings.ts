@@ -33,6 +33,8 @@ export interface Surroundings {
   findTemplate(name: string): Template | null
   /** What machines can be booted into once; absent: nothing. */
   findEntry?(name: string): KnownEntry | null
+  /** Why the machine certainly does not start from it, as far as that is known; absent: any will do. */
+  recallMisfit?(image: CatalogEntry, machine: Machine): string | null
   /** Where captures are uploaded; null: there is no cache service. */
   readonly cacheUrl: string | null
   sets(): LiveSets

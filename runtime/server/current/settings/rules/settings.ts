@@ -132,7 +132,7 @@ export const SETTINGS = {
     require_bootable: setting({
       title: 'Only images that start',
       topic: 'flashing',
-      help: 'Refuses to arm a machine whose firmware certainly does not start its image. An image or firmware that is not known is not refused.',
+      help: 'Refuses to arm a machine whose firmware certainly does not start its image; one that is armed already opens the wizard. An image or firmware that is not known is not refused.',
       kind: toggle,
       fallback: false,
     }),
