@@ -10,6 +10,9 @@ export type ImageFormat = (typeof IMAGE_FORMATS)[number]
 /** The format that our programs write when they pack or capture. */
 export const PACKED_FORMAT = 'img.zst' satisfies ImageFormat
 
+/** The format that is stored as it will be on the disk. */
+export const RAW_FORMAT = 'img' satisfies ImageFormat
+
 /** The endings of names in the order in which people read them: raw, compressed, others. */
 export const IMAGE_ENDINGS: readonly string[] = [
   ...IMAGE_FORMATS.slice(-1),

@@ -1,4 +1,5 @@
 /** Looks into an image that can only be read from its start: what firmware would read of it is kept in a file. */
+import { RAW_FORMAT } from '#appliance/disk-images.ts'
 import { type FileHandle, open } from 'node:fs/promises'
 import { type Blocks, CHUNK_BYTES } from '#engine/image/stream-blocks.ts'
 import { openFileSource } from '#engine/image/sources/source.ts'
@@ -50,7 +51,7 @@ export async function readStreamedBoot(
   }
   await file.truncate(at)
   await using source = await openFileSource(path, signal)
-  const boot = await readImageBoot(source, 'img')
+  const boot = await readImageBoot(source, RAW_FORMAT)
   return boot === null || (await areNone(file, plan.others ?? []))
     ? boot
     : { ...boot, isSearched: false }

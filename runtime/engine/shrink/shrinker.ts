@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Range } from '#engine/disk/rules/extents.ts'
 import { createMeter } from '#engine/flash/meter.ts'
 import type { WriteProgress } from '#engine/flash/rules/flash-plan.ts'
-import type { ImageFormat } from '#appliance/disk-images.ts'
+import { type ImageFormat, RAW_FORMAT } from '#appliance/disk-images.ts'
 import { createDecoders, type Decoders } from '#engine/image/formats.ts'
 import { checkImage } from '#engine/image/image-inspection.ts'
 import { createImages } from '#engine/image/images.ts'
@@ -102,7 +102,7 @@ export async function shrinkImage(
     const { output, level } = order
     const packing = {
       image: path,
-      format: 'img',
+      format: RAW_FORMAT,
       anyContent: true,
       sha256: null,
       output,

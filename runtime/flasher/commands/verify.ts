@@ -1,6 +1,7 @@
 /** `flasher verify`: compares a disk with an image. */
 import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
-import { type Verified, verifyDisk } from '#engine/flash/verifier.ts'
+import type { Verified } from '#engine/verify/rules/disk-comparison.ts'
+import { verifyDisk } from '#engine/verify/verifier.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { createProgress } from '#flasher/text/progress.ts'
 import { SUCCESS } from './rules/exit-codes.ts'

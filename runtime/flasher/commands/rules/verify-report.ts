@@ -1,6 +1,5 @@
 /** What `flasher verify` says, as text and in its document. */
-import type { Verified } from '#engine/flash/verifier.ts'
-import type { ComparedArea } from '#engine/flash/rules/disk-comparison.ts'
+import type { ComparedArea, Verified } from '#engine/verify/rules/disk-comparison.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderDuration, renderExactSize } from '#kit/foundation/size.ts'
 import type { DocumentFields } from './exit-codes.ts'

@@ -71,7 +71,8 @@ const mainHelp = (
   `Usage: ${[line.program, ...flags.map((flag) => `[${renderFlag(flag)}]`)].join(' ')} [--version] [--help]`,
   renderUsage(line, []).replace(/^Usage:/, '      '),
   ...about.flatMap((paragraph) => ['', ...wrap(paragraph, width)]),
-  ...section('Commands', wrapColumns(commands, width)),
+  // One line less, for the screen.
+  ...section('Commands', wrapColumns(commands, width)).slice(1),
   ...section('Options without a command', wrapColumns(flags.map(flagRow), width)),
   `More: "${line.program} COMMAND --help", "${line.program} manual | man -l -"`,
 ]

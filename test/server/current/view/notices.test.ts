@@ -105,10 +105,13 @@ test('a refusal is shown to the session that asked, again when the page is loade
   }
 })
 
-test('where releases are is proposed until it is set', async () => {
+test('where releases are is asked for by the address of the project until it is set', async () => {
   await using site = await open()
   const operator = await site.enter()
-  assert.match(await operator.text('/ui/netboot'), /name="site"[^>]*\svalue="https:/)
+  assert.match(
+    await operator.text('/ui/netboot'),
+    /name="site"[^>]*\splaceholder="https:[^"]*\/owner\/name"/,
+  )
 })
 
 test('an invalid filter is reported as a fault of the address', async () => {

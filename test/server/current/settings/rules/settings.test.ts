@@ -26,6 +26,7 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^an address on https/, 'https://login.example.org/realms/lab/'],
   [/^a list of (?:values|names of claims)/, 'one, another value'],
   [/^a list of addresses and ranges/, '10.0.0.0/8, ::1'],
+  [/^a list of up to 16 networks/, '10.8.0.0/24, 10.9.0.0/24'],
   [/^a list of up to 4 addresses/, 'http://10.1.0.5:8080, https://b.example'],
   [/^a repository like/, 'oras://registry.lab/captures'],
   [/^a region/, 'eu-north-7'],

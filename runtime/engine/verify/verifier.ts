@@ -4,16 +4,16 @@ import { decideSource } from '#engine/capture/rules/capture.ts'
 import { createSlot, type Device, openDevice } from '#engine/disk/device.ts'
 import { parsePartitions, parseTableSector } from '#engine/disk/rules/partition-tables.ts'
 import { type CheckedImage, checkImage } from '#engine/image/image-inspection.ts'
-import { exactBytes, type ImageFacts } from '#engine/image/rules/image.ts'
+import { exactBytes } from '#engine/image/rules/image.ts'
 import { createFiller, type Filler } from '#engine/image/stream-blocks.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { renderExactSize } from '#kit/foundation/size.ts'
 import { report, untilAborted } from '#kit/host/watch.ts'
-import { createTools, type FlasherOptions } from './flash-planner.ts'
-import { openImage } from './image-stream.ts'
-import { createMeter, createWaits } from './meter.ts'
-import { type ComparedArea, createTally, type Tally } from './rules/disk-comparison.ts'
-import type { WriteProgress } from './rules/flash-plan.ts'
+import { createTools, type FlasherOptions } from '#engine/flash/flash-planner.ts'
+import { openImage } from '#engine/flash/image-stream.ts'
+import { createMeter, createWaits } from '#engine/flash/meter.ts'
+import { createTally, type Tally, type Verified } from './rules/disk-comparison.ts'
+import type { WriteProgress } from '#engine/flash/rules/flash-plan.ts'
 
 interface VerifyOrder {
   /** A path, `-`, an address or a reference, as for a flash. */
@@ -23,15 +23,6 @@ interface VerifyOrder {
   readonly format: ImageFormat | null
   /** 64 hexadecimal digits, of the image's file; null: from `IMAGE.sha256`, if it exists. */
   readonly sha256: string | null
-}
-
-export interface Verified {
-  readonly image: ImageFacts
-  readonly disk: { readonly path: string; readonly sizeBytes: number }
-  /** What was compared: all of the image. What the disk has behind it was not. */
-  readonly bytes: number
-  readonly areas: readonly ComparedArea[]
-  readonly seconds: number
 }
 
 interface VerifyOptions {

@@ -1,5 +1,6 @@
 /** What of a disk is other than in an image, counted by partition. */
 import type { Partition } from '#engine/disk/rules/partition-tables.ts'
+import type { ImageFacts } from '#engine/image/rules/image.ts'
 
 export interface ComparedArea {
   /** Null: outside of all partitions, such as the table. */
@@ -11,6 +12,15 @@ export interface ComparedArea {
   readonly firstDifference: number | null
   /** A format that no system writes to; null: others, or unknown. */
   readonly readOnly: string | null
+}
+
+export interface Verified {
+  readonly image: ImageFacts
+  readonly disk: { readonly path: string; readonly sizeBytes: number }
+  /** What was compared: all of the image. What the disk has behind it was not. */
+  readonly bytes: number
+  readonly areas: readonly ComparedArea[]
+  readonly seconds: number
 }
 
 interface Counted {
