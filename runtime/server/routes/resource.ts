@@ -40,7 +40,7 @@ interface Resource<Item extends Named, Fields> {
   /** `before` null: it is new. */
   edit(before: Item | null, fields: Fields & Named, by: Pick<By, 'actor'> & { at: string }): Item
   /** What is wrong beside the shape of the fields. */
-  check?(fields: Fields): MaybePromise<FieldError | null>
+  check?(fields: Fields & Named): MaybePromise<FieldError | null>
   /** Why it cannot be removed. */
   findObstacle(item: Item): string | null
   /** Why a condition did not hold. */

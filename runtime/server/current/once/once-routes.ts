@@ -1,4 +1,5 @@
 /** What is booted once: its entries in the API, the orders, and the addresses below which a machine fetches it with its own answers. */
+import { isDeepStrictEqual } from 'node:util'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { renderFirstBoot, subjectOf } from '#engine/first-boot/rules/seed.ts'
@@ -106,7 +107,17 @@ export const createEntryResource = (
     async check(entry) {
       await entryFiles.look([entry])
       const trouble = entryFiles.findTrouble(entry)
-      return trouble === null ? null : fieldError([findPart(entry, trouble)], trouble)
+      if (trouble !== null) return fieldError([findPart(entry, trouble)], trouble)
+      // Nobody boots another thing than was ordered.
+      const before = entries.find(entry.name)
+      const changed = before === null ? null : findChange(before, entry)
+      const count = changed === null ? 0 : countOrdered(site, entry.name)
+      return changed === null || count === 0
+        ? null
+        : fieldError(
+            [changed],
+            `${count} machines are set to boot ${entry.name} once; cancel that first`,
+          )
     },
     findObstacle({ name }) {
       const count = countOrdered(site, name)
@@ -122,6 +133,12 @@ export const createEntryResource = (
       return { kind: `settings.boot_entry.${done}`, summary, details }
     },
   })
+
+/** What it starts, and where; null: at most its note is another. */
+const findChange = (before: BootEntry, after: BootEntry): keyof BootEntry | null =>
+  BOOTED_FIELDS.find((field) => !isDeepStrictEqual(before[field], after[field])) ?? null
+
+const BOOTED_FIELDS = ['processor', 'firmware', ...ENTRY_PARTS, 'arguments', 'answers'] as const
 
 /** Of which file the trouble speaks. */
 const findPart = (entry: BootEntry, trouble: string): EntryPart =>
