@@ -16,6 +16,8 @@ export interface ServedFile {
   readonly headers?: Readonly<Record<string, string>>
   /** Fills from `offset` on; 0 at the end. The signal says that nobody listens any more. */
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
+  /** Another one for each change of its bytes, as exact as the clock of the file system; absent: it has none. */
+  stamp?(): Promise<string>
   close(): Promise<void>
 }
 
@@ -45,6 +47,10 @@ export async function openServed(dir: string, name: string): Promise<ServedFile 
       async read(into, offset) {
         const { bytesRead } = await readFd(fd, into, 0, into.byteLength, offset)
         return bytesRead
+      },
+      async stamp() {
+        const now = await statFd(fd, { bigint: true })
+        return [now.ino, now.size, now.mtimeNs, now.ctimeNs].join('-')
       },
       close: () => closeFd(fd),
     }

@@ -70,8 +70,9 @@ import { describeFlashed, describeFlashFailed } from '#fleet/machine/rules/flash
 import type { Inventory } from '#engine/inventory/rules/machine.ts'
 import { compareFields } from '#fleet/state/rules/event-table.ts'
 import type { Armer } from '#engine/inventory/rules/run.ts'
-import { findOnceObstacle } from './machines/rules/once.ts'
-import { renderTicket } from '#fleet/once/rules/once-order.ts'
+import { cancelUnfit, findOnceObstacle, findUnfit } from './machines/rules/once.ts'
+import { isWaiting, renderTicket } from '#fleet/once/rules/once-order.ts'
+import { BOOTS_ONCE } from './machines/rules/operator-edits.ts'
 import type { CanSeeMachine } from './captures/rules/capture-owner.ts'
 
 /** Getters answer from memory, anew at each contact. */
@@ -214,6 +215,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
 
 const OF_RECORDS = {
   labelsOf: ({ labels }: Machine) => labels,
+  findOtherBoot: ({ once }: Machine) => (isWaiting(once) ? BOOTS_ONCE : null),
   decideOutcome,
   undo: undoEdit,
 } as const
@@ -285,7 +287,8 @@ function offerBoot(
 ): ScriptTransition<Machine> {
   const { now, query } = contact
   const sighted = contacts.takeBackOffer(contacts.sight(before, now, query), query)
-  const seen = contacts.endOnce(sighted, now)
+  const unfit = findUnfit(sighted, query, site.bootKey.verify)
+  const seen = unfit === null ? contacts.endOnce(sighted, now) : cancelUnfit(sighted, now)
   const ruling = decideBoot(seen, gatherSurroundings(site, contact))
   const { decision, rule, reason } = ruling
   const machine = contacts.rememberOffer(seen, ruling, now)
@@ -294,7 +297,8 @@ function offerBoot(
   return {
     machine,
     events: [
-      ...(seen === sighted ? [] : events.describeOnceEnd(seen, sighted.once)),
+      ...(unfit === null && seen !== sighted ? events.describeOnceEnd(seen, sighted.once) : []),
+      ...(unfit === null ? [] : [events.describeOnceUnfit(seen, unfit, query)]),
       ...events.describeScript(seen, ruling, query['offered'] === decision.kind),
       ...(ruling.givesUpCapture ? events.listCaptureEnds(machine) : []),
     ],

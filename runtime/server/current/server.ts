@@ -137,7 +137,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         changed: () => state.changes.announce({ topic: 'fetch', key: 'active' }),
       }),
     )
-    await entryFiles.look()
+    await entryFiles.lookAtStart()
     const findEntry = createEntryFinder({ entries, entryFiles })
     const gate = openGate(given)
     const findOrigin = options.findOrigin ?? services.origins.find

@@ -213,15 +213,17 @@ const NO_POWER = 'power control is not set up on this server'
 
 /** Checks before anything is armed; the returned function boots the machine. */
 async function prepareBoot(
-  { power, checkScope, by, findMachine }: Site,
+  { power, checkScope, by, findMachine, line }: Site,
   event: H3Event,
   isRestart: boolean,
 ): Promise<() => Promise<string | null>> {
   if (power === undefined) throw refuse(422, NO_POWER)
   checkScope(event, 'power')
-  const { mac } = findMachine(readMac(event))
+  const machine = findMachine(readMac(event))
+  const { mac } = machine
   const who = by(event)
-  const refusal = await power.refuseBoot(mac, isRestart, who)
+  const other = line.findOtherBoot?.(machine) ?? null
+  const refusal = other ?? (await power.refuseBoot(mac, isRestart, who))
   if (refusal !== null) throw refuse(409, refusal)
   return () => power.boot(mac, isRestart, who)
 }
@@ -407,12 +409,16 @@ interface BootMany {
 }
 
 function decideForesight(
-  { power, machines }: Site,
+  { power, machines, line }: Site,
   asked: ManyAsked['power'],
 ): (mac: Mac) => string | null {
   if (power === undefined || asked === undefined || asked === false) return () => null
   // A machine that is unknown counts as missing, not as refused.
-  return (mac) => (machines.peek(mac) === null ? null : power.foresee(mac, asked === 'restart'))
+  return (mac) => {
+    const machine = machines.peek(mac)
+    if (machine === null) return null
+    return line.findOtherBoot?.(machine) ?? power.foresee(mac, asked === 'restart')
+  }
 }
 
 function planMany(

@@ -28,6 +28,9 @@ import { countRun, renderLost } from './runs.ts'
 /** Where GRUB looks on the server that firmware loaded it from. */
 export const GRUB_CONFIG = '/grub/grub.cfg'
 
+const UNFIT =
+  'Part of the address of what was to be booted once: it is for other machines, so the order ends'
+
 export function contactRoutes(site: Site): readonly Route[] {
   const { answerScript, answerPlan } = createHandlers(site)
   return [
@@ -48,6 +51,7 @@ export function contactRoutes(site: Site): readonly Route[] {
           buildarch: "iPXE's ${buildarch}",
           platform: "iPXE's ${platform}",
           hostname: 'Host name from DHCP; shown until the machine has a name',
+          unfit: UNFIT,
         },
         answers: { 200: TEXT },
         isNeverMissing: true,
@@ -65,6 +69,7 @@ export function contactRoutes(site: Site): readonly Route[] {
           platform: "GRUB's $grub_platform",
           server: 'Host and port by which GRUB reaches this server: its Host header has no port',
           offered: 'What the previous script of this boot offered; repeating it is not a new boot',
+          unfit: UNFIT,
         },
         answers: { 200: TEXT },
         isNeverMissing: true,

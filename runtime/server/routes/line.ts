@@ -86,6 +86,8 @@ export interface ServerLine<M extends MachineBase> {
   expectArming?(machines: readonly (M | null)[]): void
   /** Why it is not armed; null: it may be. Absent, or no promise: nothing has to be looked up. */
   refuseArming?(before: M | null, after: M): MaybePromise<string | null>
+  /** Why its next boot is another one than a flash; null, or absent: it is none. */
+  findOtherBoot?(machine: M): string | null
   nameOrder(machine: M): string
   /** Null: the order is open. */
   decideOutcome(machine: M, order: string): RecordedOutcome | null

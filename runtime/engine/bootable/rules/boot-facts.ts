@@ -1,5 +1,6 @@
 /** What an image starts from, what a machine's firmware starts, and whether the one fits the other. */
 import type { EfiProgram, SbatEntries } from './efi-program.ts'
+import type { VendorKeys } from './key-list.ts'
 import {
   DIGEST_DIGITS,
   type EfiProcessor,
@@ -130,13 +131,16 @@ function judgeSecure(program: EfiProgram, firmware: FirmwareFacts): BootVerdict 
 export function explainUntrusted(
   program: EfiProgram | null,
   firmware: Pick<FirmwareFacts, 'allowed' | 'revoked' | 'sbat_level'> | null,
-  shim: KeyList | null,
+  shim: VendorKeys | null,
 ): string | null {
   if (program === null) return 'it is no EFI program, or is damaged'
-  const { allowed = null, revoked = null, sbat_level = null } = firmware ?? {}
-  if (revoked !== null && explainRevoked(program, revoked, sbat_level) !== null)
-    return 'the firmware has revoked it'
-  const keys = [allowed, shim].filter((list) => list !== null)
+  const { allowed = null, revoked = null, sbat_level: level = null } = firmware ?? {}
+  const isRefused = (list: KeyList | null, sbat: SbatEntries | null) =>
+    list !== null && explainRevoked(program, list, sbat) !== null
+  const { trusted, revoked: denied } = shim ?? { trusted: null, revoked: null }
+  if (isRefused(revoked, level)) return 'the firmware has revoked it'
+  if (isRefused(denied, null)) return 'the shim has revoked it'
+  const keys = [allowed, trusted].filter((list) => list !== null)
   if (keys.some((list) => isTrusted(program, list))) return null
   return describeSigners(program, keys.length > 0)
 }

@@ -72,12 +72,17 @@ function readLayout(file: Buffer): PeLayout | null {
   const found = headers === null ? null : findCertificates(file, headers)
   if (headers === null || found === null) return null
   const { pe, optional, table, count } = headers
+  const strings = file.subarray(
+    file.readUInt32LE(pe + 12) + SYMBOL_BYTES * file.readUInt32LE(pe + 16),
+  )
   const layout = {
     ...found,
     machine: file.readUInt16LE(pe + 4),
     checksumAt: optional + 64,
     headBytes: file.readUInt32LE(optional + 60),
-    sections: Array.from({ length: count }, (_, at) => parseSection(file, table + 40 * at)),
+    sections: Array.from({ length: count }, (_, at) =>
+      parseSection(file, table + 40 * at, strings),
+    ),
   }
   return isSound(file, layout) ? layout : null
 }
@@ -126,8 +131,21 @@ function readHeaders(file: Buffer) {
   return magic === PLAIN || magic === PLUS ? { pe, optional, table, count } : null
 }
 
-function parseSection(file: Buffer, entry: number) {
+/** The table of symbols lies before the strings that longer names are kept in. */
+const SYMBOL_BYTES = 18
+const MAX_NAME_BYTES = 64
+
+/** `/37`: its name begins there in the table of strings. */
+function readName(file: Buffer, entry: number, strings: Buffer): string {
   const name = file.toString('latin1', entry, entry + 8).replace(/\0+$/, '')
+  const at = Number(/^\/(\d+)$/.exec(name)?.[1] ?? 0)
+  // The table begins with its size.
+  const end = strings.length < 4 ? 0 : Math.min(strings.readUInt32LE(0), at + MAX_NAME_BYTES)
+  return at < 4 || at >= end ? name : (strings.toString('latin1', at, end).split('\0', 1)[0] ?? '')
+}
+
+function parseSection(file: Buffer, entry: number, strings: Buffer) {
+  const name = readName(file, entry, strings)
   const bytes = file.readUInt32LE(entry + 16)
   const size = Math.min(file.readUInt32LE(entry + 8) || Infinity, bytes)
   return { name, at: file.readUInt32LE(entry + 20), size, bytes }

@@ -36,16 +36,28 @@ export function parseKeyList(bytes: Buffer): KeyList {
   return { certificates, digests, others }
 }
 
+/** Whom a shim trusts beside the firmware, and what it never starts. */
+export interface VendorKeys {
+  readonly trusted: KeyList
+  readonly revoked: KeyList
+}
+
 /**
- * Whom a shim trusts beside the firmware (github.com/rhboot/shim, `cert.S`): a certificate or a list,
- * by size and place. Null: it is no shim, or says nothing that is known here.
+ * Of a shim (github.com/rhboot/shim, `cert.S`): a certificate or a list, and a list, by sizes and
+ * places. Null: it is no shim, or says nothing that is known here.
  */
-export function parseVendorKeys(shim: Buffer): KeyList | null {
+export function parseVendorKeys(shim: Buffer): VendorKeys | null {
   const table = readSection(shim, '.vendor_cert')
   if (table === null || table.length < VENDOR_HEAD_BYTES) return null
-  const [size, at] = [table.readUInt32LE(0), table.readUInt32LE(8)]
-  if (size === 0 || at + size > table.length) return null
-  const bytes = table.subarray(at, at + size)
+  const [trusted, revoked] = [0, 4].map((field) => {
+    const [size, at] = [table.readUInt32LE(field), table.readUInt32LE(field + 8)]
+    return at + size > table.length ? null : table.subarray(at, at + size)
+  })
+  if (!trusted || !revoked || trusted.length === 0) return null
+  return { trusted: parseTrusted(trusted), revoked: parseKeyList(revoked) }
+}
+
+function parseTrusted(bytes: Buffer): KeyList {
   const certificate = parseCertificate(bytes)
   if (certificate === null) return parseKeyList(bytes)
   const { fingerprint, name } = describe(certificate)

@@ -71,7 +71,10 @@ export interface ToEntry {
 export type BootDecision = ToDisk | ToWait | ToLiveSystem | ToEntry
 
 /** Where its files are, with a slash at its end. */
-export const filesOf = ({ path, ticket }: ToEntry): string => `${path}${ticket ?? 'hidden'}/`
+export const filesOf = (entry: ToEntry): string => `${entry.path}${ticketOf(entry)}/`
+
+/** A script that finds that its machine is another asks again by it, which ends the order. */
+export const ticketOf = ({ ticket }: ToEntry): string => ticket ?? 'hidden'
 
 export interface BootHeader {
   readonly mac: Mac

@@ -5,6 +5,7 @@ import {
   DEFAULT_DRIVE,
   type LiveSet,
   filesOf,
+  ticketOf,
   type ToEntry,
   type ToLiveSystem,
   type ToWait,
@@ -194,12 +195,14 @@ function renderToEntry(decision: ToEntry, header: BootHeader): readonly string[]
     ['kernel', word(`${files}${starts}`), ...args, '|| goto again'].join(' '),
     ...(hasShim ? [`iseq \${platform} efi && shim ${word(`${base}/boot/${SHIM}`)} ||`] : []),
     ...(hasInitrd ? [`initrd --name initrd ${word(`${files}initrd`)} || goto again`] : []),
-    'boot && goto otherwise || goto again',
+    // A program that failed has run; a kernel that failed has not.
+    `boot && goto otherwise || goto ${starts === 'program' ? 'otherwise' : 'again'}`,
     ':again',
     'imgfree',
     ...backOff(`${prose(entry)} is unavailable`, 'try', 'otherwise'),
     ':misfit',
     `echo flasher: ${prose(entry)} is for other machines`,
+    `chain --replace --autofree ${scriptOf(base, header.mac)}${ABOUT}&unfit=${ticketOf(decision)} || goto otherwise`,
     ':otherwise',
     ...renderDecision(otherwise, header),
   ]

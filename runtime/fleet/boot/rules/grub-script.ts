@@ -4,6 +4,7 @@ import {
   type BootHeader,
   type LiveSet,
   filesOf,
+  ticketOf,
   type ToEntry,
   type ToLiveSystem,
   renderKernelArgs,
@@ -143,14 +144,19 @@ function renderToEntry(
     '  for pause in 1 2 4 8 16 0; do',
     `    if ${start} ${fileOf(server, `${files}${starts}`)}${args.join('')}; then`,
     `      ${boot}`,
+    // A program that comes back has run; only what could not be fetched is tried again.
+    ...(starts === 'program' ? ['      break'] : []),
     '    fi',
     '    if [ $pause != 0 ]; then',
     `      echo "flasher: ${prose(entry)} is unavailable, next try in $pause s"`,
     '      sleep $pause',
     '    fi',
     '  done',
-    `else echo "flasher: ${prose(entry)} is for other machines"; fi`,
     ...renderDecision(otherwise, header, server),
+    'else',
+    `  echo "flasher: ${prose(entry)} is for other machines"`,
+    `  source "${scriptOf(server, header.mac)}&unfit=${ticketOf(decision)}"`,
+    'fi',
   ]
 }
 
@@ -167,13 +173,13 @@ const renderHop = (others: readonly GrubServer[], mac: Mac): readonly string[] =
     : [
         '  if [ -z "$hop" ]; then',
         '    set hop=1',
-        ...others.map(
-          (other) =>
-            `    source "(http,${word(other)})/pxe/${mac}.grub?buildarch=$grub_cpu&platform=$grub_platform&server=${word(other)}"`,
-        ),
+        ...others.map((other) => `    source "${scriptOf(other, mac)}"`),
         '    set hop=',
         '  fi',
       ]
+
+const scriptOf = (server: GrubServer, mac: Mac): string =>
+  `(http,${word(server)})/pxe/${mac}.grub?buildarch=$grub_cpu&platform=$grub_platform&server=${word(server)}`
 
 function renderSet(
   decision: ToLiveSystem,

@@ -1,7 +1,7 @@
 /** A boot entry: what a machine can be booted into once instead of its order, such as a memory test or an installer. */
 import { z } from 'zod'
 import type { EfiProgram } from '#engine/bootable/rules/efi-program.ts'
-import type { KeyList } from '#engine/inventory/rules/firmware-facts.ts'
+import type { VendorKeys } from '#engine/bootable/rules/key-list.ts'
 import { findUnknownPlaceholder } from '#engine/first-boot/rules/template.ts'
 import { isBareFileName } from '#kit/foundation/file-name.ts'
 import { BOOT_ARCHS } from '#fleet/boot/rules/boot-set.ts'
@@ -108,6 +108,6 @@ export interface KnownEntry {
   readonly trouble: string | null
   /** What is started, where it is an EFI program or a kernel that is one. */
   readonly program: EfiProgram | null
-  /** Whom the shim in the boot folder trusts; null: there is none. */
-  readonly shimKeys: KeyList | null
+  /** Whom the shim in the boot folder trusts and has revoked; null: there is none, or it does not say. */
+  readonly shimKeys: VendorKeys | null
 }

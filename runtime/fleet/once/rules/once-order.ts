@@ -52,14 +52,20 @@ export const isWaiting = (once: OnceOrder | null): once is OnceOrder =>
 export const isExpired = (once: OnceOrder | null, now: string): boolean =>
   isWaiting(once) && isPast(once.expires_at, 0, now)
 
+/** Used, and nothing of it is sent any more. */
+export const isOver = ({ used_at }: OnceOrder, now: string): boolean =>
+  used_at !== null && isPast(used_at, ORDER_MS, now)
+
 /** Whether its files are sent: from its script to the next one after its boot, and no longer than a day. */
 export const isOpen = ({ offered_at, used_at, expires_at }: OnceOrder, now: string): boolean =>
   offered_at !== null &&
   (used_at === null ? !isPast(expires_at, 0, now) : !isPast(used_at, ORDER_MS, now))
 
-/** Answers end earlier: they may name what nobody else should read. */
+/** Its answers begin with its boot, so that nobody ends them before, and end earlier: they may name what nobody else should read. */
 export const mayAnswer = (once: OnceOrder, now: string): boolean =>
-  isOpen(once, now) && (once.answered_at === null || !isPast(once.answered_at, ANSWER_MS, now))
+  once.used_at !== null &&
+  isOpen(once, now) &&
+  (once.answered_at === null || !isPast(once.answered_at, ANSWER_MS, now))
 
 /** Part of the addresses of one order of one machine: nobody can guess it. */
 export const renderTicket = (

@@ -16,7 +16,7 @@ import type { Site } from '#server/routes/site.ts'
 import { canExpire, expireOrder } from './rules/disarming.ts'
 import { endOnce } from './rules/contact.ts'
 import { describeOnceEnd } from './rules/machine-events.ts'
-import { isExpired } from '#fleet/once/rules/once-order.ts'
+import { isExpired, isOver } from '#fleet/once/rules/once-order.ts'
 import type { Surroundings } from './rules/surroundings.ts'
 
 export type FlashGate = ReturnType<typeof createFlashGate>
@@ -234,7 +234,7 @@ export function startOrderExpiry(
   async function endDue() {
     for (const machine of site.machines.peekAll()) {
       if (isDue(machine)) await endOrder(site, machine.mac, isDue)
-      if (isExpired(machine.once, site.now().toISOString())) await endOnceOrder(site, machine.mac)
+      if (isEnded(machine, site.now().toISOString())) await endOnceOrder(site, machine.mac)
     }
   }
   const endDueOrLog = () =>
@@ -246,9 +246,12 @@ export function startOrderExpiry(
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
+const isEnded = ({ once }: Machine, now: string): boolean =>
+  once !== null && (isExpired(once, now) || isOver(once, now))
+
 const endOnceOrder = ({ fleet, now }: Site<Machine>, mac: Machine['mac']) =>
   fleet.update(mac, SYSTEM, (machine) => {
-    if (!isExpired(machine?.once ?? null, now().toISOString()) || machine === null) return null
+    if (machine === null || !isEnded(machine, now().toISOString())) return null
     const after = endOnce(machine, now().toISOString())
     return { machine: after, events: describeOnceEnd(machine, machine.once) }
   })

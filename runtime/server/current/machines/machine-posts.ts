@@ -6,7 +6,8 @@ import { banner } from '#kit/web/ui/elements.ts'
 import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { localPath, readMac } from '#kit/web/answers/checked.ts'
 import { CaptureFieldsSchema } from './rules/action.ts'
-import { allowDisk, applyUpsert, flashAgain } from './rules/operator-edits.ts'
+import { allowDisk, applyUpsert, BOOTS_ONCE, flashAgain } from './rules/operator-edits.ts'
+import { isWaiting } from '#fleet/once/rules/once-order.ts'
 import { resolveArming } from '#server/current/channels/rules/channel-order.ts'
 import { channelOf, MACHINE_FIELDS, namesWith, type Machine } from './rules/machine.ts'
 import type { MachineUpsert } from './rules/upsert.ts'
@@ -179,7 +180,7 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const armed = foreseen.value
   const confirm = form.get('confirm')
   if (armed !== null && confirm !== null) {
-    const refusal = refusalOf(confirm, armed)
+    const refusal = refusalOf(confirm, armed, form)
     if (refusal !== undefined) {
       return ask(context, armed, form, { error: refusal, call: callSave(armed.machine) })
     }
@@ -236,8 +237,13 @@ function armedBy(
 }
 
 /** Undefined: confirmed; null: not asked yet. */
-function refusalOf(confirm: string, { machine }: MachineView): string | null | undefined {
+function refusalOf(
+  confirm: string,
+  { machine }: MachineView,
+  form: URLSearchParams,
+): string | null | undefined {
   if (confirm === 'ask') return null
+  if (form.has('power') && isWaiting(machine.once)) return BOOTS_ONCE
   const typed = isTyped(confirm, machine.target_disk_serial ?? '')
   return typed.ok ? undefined : typed.refusal
 }
@@ -286,7 +292,7 @@ async function flash(
   if (!planned.ok) return context.goBack(machinePath(mac), { error: planned.refusal })
   const { machine, next } = planned.value
   const view = context.foresee(next)
-  const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
+  const refusal = refusalOf(form.get('confirm') ?? 'ask', view, form)
   // A change since the question asks again.
   const isSame = isExpected(form.get('was'))(machine)
   if (refusal === undefined && isSame) {

@@ -1,5 +1,4 @@
 /** What is booted once: its entries in the API, the orders, and the addresses below which a machine fetches it with its own answers. */
-import { isDeepStrictEqual } from 'node:util'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { renderFirstBoot, subjectOf } from '#engine/first-boot/rules/seed.ts'
@@ -80,8 +79,13 @@ const WireSchema = EntryRecordSchema.extend({
   trouble: z.string().nullable().describe('Why it cannot be booted now; null: it can'),
 })
 
-export const countOrdered = ({ machines }: Pick<Site<Machine>, 'machines'>, name: string): number =>
-  machines.peekAll().filter(({ once }) => isWaiting(once) && once.entry === name).length
+const listOrdered = ({ machines }: Pick<Site<Machine>, 'machines'>, name: string) =>
+  machines
+    .peekAll()
+    .flatMap(({ mac, once }) => (isWaiting(once) && once.entry === name ? [mac] : []))
+
+export const countOrdered = (site: Pick<Site<Machine>, 'machines'>, name: string): number =>
+  listOrdered(site, name).length
 
 export const createEntryResource = (
   site: Site<Machine>,
@@ -108,16 +112,12 @@ export const createEntryResource = (
       await entryFiles.look([entry])
       const trouble = entryFiles.findTrouble(entry)
       if (trouble !== null) return fieldError([findPart(entry, trouble)], trouble)
-      // Nobody boots another thing than was ordered.
       const before = entries.find(entry.name)
       const changed = before === null ? null : findChange(before, entry)
-      const count = changed === null ? 0 : countOrdered(site, entry.name)
-      return changed === null || count === 0
+      const waiting = changed === null ? [] : listOrdered(site, entry.name)
+      return changed === null || waiting.length === 0
         ? null
-        : fieldError(
-            [changed],
-            `${count} machines are set to boot ${entry.name} once; cancel that first`,
-          )
+        : fieldError([changed], describeWaiting(entry.name, waiting))
     },
     findObstacle({ name }) {
       const count = countOrdered(site, name)
@@ -134,9 +134,19 @@ export const createEntryResource = (
     },
   })
 
+const MAX_NAMED = 3
+
+/** Nobody boots another thing than was ordered. */
+function describeWaiting(name: string, macs: readonly string[]): string {
+  const more = macs.length > MAX_NAMED ? ` and ${macs.length - MAX_NAMED} more` : ''
+  const named = macs.slice(0, MAX_NAMED).join(', ')
+  return `machines are set to boot ${name} once: ${named}${more}. Cancel that first`
+}
+
 /** What it starts, and where; null: at most its note is another. */
 const findChange = (before: BootEntry, after: BootEntry): keyof BootEntry | null =>
-  BOOTED_FIELDS.find((field) => !isDeepStrictEqual(before[field], after[field])) ?? null
+  BOOTED_FIELDS.find((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field])) ??
+  null
 
 const BOOTED_FIELDS = ['processor', 'firmware', ...ENTRY_PARTS, 'arguments', 'answers'] as const
 
@@ -237,17 +247,21 @@ async function sendPart(
   const file = await entryFiles.open(wanted.name, wanted.sha256)
   if (file === null)
     throw refuse(409, `the file ${wanted.name} is not what the boot entry ${entry.name} says`)
+  const { answer, bytes } = await answerFile(event, wanted.name, file)
   try {
-    // GRUB and UEFI ask HEAD first.
-    if (event.req.method !== 'HEAD' && part !== 'initrd') await noteBoot(site, event, mac, once)
+    if (part !== 'initrd' && beginsBoot(event, answer)) await noteBoot(site, event, mac, once)
   } catch (thrown) {
     await file.close()
     throw thrown
   }
-  const { answer, bytes } = await answerFile(event, wanted.name, file)
   site.metrics.count('flasher_boot_bytes_total', { name: 'once' }, bytes ?? 0)
   return answer
 }
+
+/** GRUB and UEFI ask HEAD first; who has the bytes already, or wants later ones, begins nothing. */
+const beginsBoot = ({ req }: H3Event, { status, headers }: Answer): boolean =>
+  req.method !== 'HEAD' &&
+  (status === 200 || (headers['content-range'] ?? '').startsWith('bytes 0-'))
 
 /** The order is used up on disk before the first byte is sent. */
 async function noteBoot(site: Site<Machine>, event: H3Event, mac: Machine['mac'], once: OnceOrder) {
@@ -273,6 +287,7 @@ async function sendAnswer(
   if (!all.ok) throw refuse(409, all.refusal)
   const found = Object.hasOwn(all.value, name) ? (all.value[name] ?? null) : null
   if (found === null) throw notThere()
+  if (event.req.method === 'HEAD') return text(found, NO_STORE)
   const mark = given.bootKey.sign(`once answers:${JSON.stringify(all.value)}`)
   await site.fleet.update(machine.mac, { actor: 'pxe-client', ip }, (before) => {
     const present = before?.once ?? null

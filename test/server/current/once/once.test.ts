@@ -1,9 +1,18 @@
 /** Something else booted once, over HTTP: entries, orders, both scripts, files that use an order up, and a machine's own answers. */
 import { createHash } from 'node:crypto'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { SHIM_FILES } from '#appliance/assets.ts'
+import { explainUntrusted } from '#engine/bootable/rules/boot-facts.ts'
+import { parseVendorKeys } from '#engine/bootable/rules/key-list.ts'
+import { DIGEST_DIGITS } from '#engine/inventory/rules/firmware-facts.ts'
+import { createEntryFiles } from '#fleet/once/entry-files.ts'
+import { isOver } from '#fleet/once/rules/once-order.ts'
+import { startOrderExpiry } from '#server/current/machines/flash-gate.ts'
+import { disarm } from '#server/current/machines/rules/disarming.ts'
+import { openPowerLab } from '#test/support/power/power-lab.ts'
 import { parseEfiProgram } from '#engine/bootable/rules/efi-program.ts'
 import { askAs, startServer, until } from '#test/support/cluster/servers.ts'
 import { lendDatabases } from '#test/support/cluster/postgres.ts'
@@ -245,6 +254,11 @@ test('a machine finds its own answers below an address: for one boot, the same b
   assert.match(script, `initrd=initrd auto=true url=${base}preseed.cfg ds=nocloud;s=${base} ---`)
   const grub = await site.script(`/pxe/${MAC}.grub?server=flasher.test:8080`)
   assert.match(grub, `"ds=nocloud;s=${base}"`)
+  // Before its boot, nobody begins the half hour.
+  assert.is((await site.get(`${path}user-data`)).status, 404)
+  assert.is((await site.get(`${path}kernel`)).status, 200)
+  assert.is((await site.server.request(`${path}user-data`, { method: 'HEAD' })).status, 200)
+  assert.is(site.server.machines.peek(MAC)?.once?.answered_at, null)
   const read = async (name: string, at = path) => {
     const answer = await site.get(`${at}${name}`)
     return `${answer.status} ${await answer.text()}`
@@ -296,6 +310,7 @@ test('a template with secrets answers only machines that prove their boot', asyn
   site.server.set({ FLASHER_PXE_TOKENS: 'require' })
   assert.is((await site.order('debian')).status, 200)
   const path = await site.address()
+  await site.get(`${path}kernel`)
   assert.match(await (await site.get(`${path}user-data`)).text(), 'join geheim-77')
   site.server.set({ FLASHER_PXE_TOKENS: 'off' })
   assert.is((await site.get(`${path}meta-data`)).status, 409)
@@ -334,7 +349,143 @@ test('Secure Boot is offered only what its shim or its firmware trusts, with the
   await report([certificate])
   const trusted = await site.order('signed')
   assert.is(trusted.status, 200, await trusted.clone().text())
-  assert.match(await site.script(`/pxe/${MAC}.grub?server=flasher.test:8080`), 'if chainloader ')
+  // A program that comes back has run.
+  const grub = await site.script(`/pxe/${MAC}.grub?server=flasher.test:8080`)
+  assert.match(grub, /if chainloader .*\n +boot\n +break\n/)
+  assert.match(await site.script(), '\nboot && goto otherwise || goto otherwise\n')
+})
+
+test('a shim names whom it trusts and what it has revoked: kernels of Debian start', async () => {
+  const shim = await readFile('/usr/lib/shim/shimx64.efi.signed')
+  const keys = parseVendorKeys(shim)
+  assert.equal(
+    keys?.trusted.certificates.map(({ name }) => name),
+    ['Debian Secure Boot CA'],
+  )
+  assert.ok((keys?.revoked.digests.length ?? 0) >= 100 * DIGEST_DIGITS)
+  const signed = await readFile('/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed')
+  const program = parseEfiProgram(signed)
+  if (program === null || keys === null) throw new Error('Debian signs them otherwise')
+  assert.is(explainUntrusted(program, null, keys), null)
+  const digest = keys.revoked.digests.slice(0, DIGEST_DIGITS).padEnd(64, '0')
+  assert.is(explainUntrusted({ ...program, digest }, null, keys), 'the shim has revoked it')
+  for (let bytes = 0; bytes < shim.length; bytes += 9973) parseVendorKeys(shim.subarray(0, bytes))
+
+  await using site = await open()
+  await site.server.putBootFile(SHIM_FILES.x86_64, shim)
+  await site.server.putBootFile('vmlinuz', signed)
+  await site.put('/boot-entries/debian', { ...MEMTEST, ...kernel('vmlinuz', sha256(signed)) })
+  const disks = { disks: [diskOf('S1')], secure_boot: true }
+  assert.is((await site.server.request(`/pxe/${MAC}/inventory`, asJson(disks))).status, 204)
+  assert.is((await site.order('memtest')).status, 409)
+  const ordered = await site.order('debian')
+  assert.is(ordered.status, 200, await ordered.clone().text())
+})
+
+test('an entry stays what it was while machines wait for it', async () => {
+  await using site = await open()
+  await site.order('memtest')
+  const change = (more: object) =>
+    site.ask('/boot-entries/memtest', asJson({ ...MEMTEST, ...more }, 'PUT'))
+  const held = await change(kernel('linux'))
+  assert.is(held.status, 422)
+  assert.match(
+    await held.text(),
+    `machines are set to boot memtest once: ${MAC}. Cancel that first`,
+  )
+  assert.is((await change({ note: 'RAM' })).status, 200)
+  await site.ask(`/machines/${MAC}/once`, { method: 'DELETE' })
+  assert.is((await change(kernel('linux'))).status, 200)
+})
+
+test('a machine that finds the entry to be for others ends its order, and does what is configured', async () => {
+  await using site = await open()
+  await site.put('/boot-entries/bios', { ...MEMTEST, firmware: 'bios' })
+  await site.order('bios')
+  const [, path = '', unfit = ''] =
+    /chain --replace .*(\/pxe\/[^ $]+)\?.*(&unfit=[\w-]{43})/.exec(await site.script()) ?? []
+  const grub = await site.script(`/pxe/${MAC}.grub?server=flasher.test:8080`)
+  assert.match(grub, `platform=$grub_platform&server=flasher.test:8080${unfit}"\nfi\n`)
+  for (const other of [`${unfit}A`, unfit.replace(/.$/, '!'), '&unfit=hidden', '&unfit='])
+    assert.match(await site.script(`${path}?platform=efi${other}`), 'starts bios once')
+  const next = await site.script(`${path}?platform=efi&buildarch=x86_64${unfit}`)
+  assert.match(next, 'flasher-netboot-pc')
+  assert.is(await site.once(), undefined)
+  const [event] = await site.server.journal.list({ kind: 'machine.once.unfit', limit: 1 })
+  assert.match(event?.summary ?? '', 'firmware efi, processor x86_64')
+})
+
+test('the bytes that are sent are those that were hashed', async () => {
+  await using site = await open()
+  const file = join(site.server.boot, 'memtest.bin')
+  await site.order('memtest')
+  const path = await site.address()
+  const before = await stat(file)
+  await writeFile(file, 'a memory tesT')
+  await utimes(file, before.atime, before.mtime)
+  assert.is((await site.get(`${path}kernel`)).status, 409)
+  await writeFile(file, KERNEL)
+  const bootFiles = { dir: site.server.boot }
+  await using files = createEntryFiles({ bootFiles, entries: () => [], changed: () => undefined })
+  const opened = await files.open('memtest.bin', sha256(KERNEL))
+  const piece = Buffer.alloc(4)
+  const { signal } = new AbortController()
+  assert.is(await opened?.read(piece, 0, signal), 4)
+  await writeFile(file, 'a memory tesT')
+  let said: unknown = null
+  await opened?.read(piece, 4, signal).catch((thrown: unknown) => (said = thrown))
+  assert.match(String(said), 'changed while it was sent')
+  await opened?.close()
+  await opened?.close()
+})
+
+test('a file that cannot be read is one that is missing', async () => {
+  const mem = { ...MEMTEST, kernel: { name: 'mem', sha256: sha256(KERNEL) } }
+  const entry = { initrd: null, program: null, ...mem }
+  const given = { bootFiles: { dir: '/proc/self' }, changed: () => undefined }
+  await using files = createEntryFiles({ ...given, entries: () => [entry] })
+  await files.look()
+  assert.match(files.findTrouble(entry) ?? '', 'mem is not in the boot folder, or cannot be read')
+  assert.is(await files.open('mem', sha256(KERNEL)), null)
+})
+
+test('only who fetches it from its first byte uses the order up', async () => {
+  await using site = await open()
+  await site.order('memtest')
+  const path = `${await site.address()}kernel`
+  const ask = async (headers: Readonly<Record<string, string>>) =>
+    (await site.server.request(path, { headers })).status
+  const etag = (await site.server.request(path, { method: 'HEAD' })).headers.get('etag') ?? ''
+  assert.is(await ask({ 'if-none-match': etag }), 304)
+  assert.is(await ask({ range: 'bytes=99-' }), 416)
+  assert.is(await ask({ range: 'bytes=2-4' }), 206)
+  assert.is((await site.once()).used_at, null)
+  assert.is(await ask({ range: 'bytes=0-4' }), 206)
+  const record = site.server.machines.peek(MAC)
+  if (record === null) throw new Error('it is gone')
+  assert.ok(record.once?.used_at)
+  // It is no order any more, and goes after a day.
+  const now = () => new Date(site.clock.seconds * 1000).toISOString()
+  assert.is(disarm({ ...record, boot_mode: 'ipxe-exit' }, now()).once, record.once)
+  assert.not(record.once !== null && isOver(record.once, now()))
+  site.clock.seconds += 24 * 3600
+  using _expiry = startOrderExpiry(site.server.site, {})
+  await until(async () => site.server.machines.peek(MAC)?.once === null, 10_000)
+})
+
+test('with power, nobody flashes what boots something else once', async () => {
+  await using lab = await openPowerLab()
+  await lab.server.putBootFile('memtest.bin', KERNEL)
+  assert.is((await lab.ask('/boot-entries/memtest', asJson(MEMTEST, 'PUT'))).status, 200)
+  await lab.ask(`/machines/${MAC}`, asJson(ARMED, 'PUT'))
+  await lab.ask(`/machines/${MAC}/once`, asJson({ entry: 'memtest' }))
+  const flash = await lab.ask(`/machines/${MAC}/flash`, asJson({ power: true }))
+  assert.is(flash.status, 409)
+  assert.match(await flash.text(), 'It is set to boot something else once. Cancel that first.')
+  const bulk = { action: 'flash', macs: [MAC], power: true }
+  const { results } = await (await lab.ask('/machines/bulk', asJson(bulk))).json()
+  assert.match(results[0].reason, 'It is set to boot something else once')
+  assert.is(lab.fake.connections(), 0)
 })
 
 const postgres = lendDatabases(test)

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { addPerson, asForm, createCurrentServer } from '#test/support/people/current-server.ts'
+import { REF } from '#test/support/server/machine-fixture.ts'
 import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('pages of what is booted once')
@@ -66,6 +67,14 @@ test('a machine, and many: the question says what an installer may do, and the p
   assert.match(await read(otto, '/ui/machines'), 'boot once')
   assert.match(await read(otto, '/ui/machines?q=state:once'), mac)
   assert.match(await read(admin, '/ui/boot-entries'), '1 machine')
+  const saved = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }
+  await admin(`/machines/${mac}`, asJson(saved, 'PUT'))
+  const flash = (more: object) =>
+    otto(`${page}/do/flash`, asForm({ confirm: 'S1', was: '', ...more }))
+  assert.match(
+    await (await flash({ power: '1' })).text(),
+    'It is set to boot something else once. Cancel that first.',
+  )
   await otto(`${page}/do/cancel-once`, asForm({}))
   const bulk = (fields: Readonly<Record<string, string>>) => {
     const body = new URLSearchParams({ action: 'once', ...fields })

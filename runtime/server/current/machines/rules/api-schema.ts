@@ -17,7 +17,9 @@ const MachineSchema = z.object({
     .string()
     .optional()
     .describe('The channel that its image was assigned by; absent: none'),
-  once: OnceWireSchema.optional().describe('What it boots once; absent: nothing'),
+  once: OnceWireSchema.optional().describe(
+    'What it boots once, or, with used_at, has booted and not asked for anything since; absent: nothing',
+  ),
 })
 
 const FlatPlanSchema = z.object({

@@ -36,7 +36,7 @@ export function hasFlashOrder({
  * another mode, image or disk. Returns the same record without an order.
  */
 export function disarm(machine: Machine, now: string, by: DisarmCause = 'restored'): Machine {
-  if (machine.once !== null) return disarm({ ...machine, once: null, updated_at: now }, now, by)
+  if (isWaiting(machine.once)) return disarm({ ...machine, once: null, updated_at: now }, now, by)
   if (!hasOrder(machine)) return machine
   const { capture, cycle } = machine
   return {

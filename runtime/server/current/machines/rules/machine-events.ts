@@ -85,6 +85,21 @@ export const describeOnceEnd = (
         },
       ]
 
+/** By what the machine says of itself: hostile. */
+export const describeOnceUnfit = (
+  { mac }: Machine,
+  { entry }: OnceOrder,
+  { platform = '', buildarch = '' }: Readonly<Record<string, string>>,
+): MachineEvent => {
+  const said = [platform, buildarch].map((word) => (/^[\w-]{1,16}$/.test(word) ? word : 'unknown'))
+  const [firmware, processor] = said
+  return {
+    kind: 'machine.once.unfit',
+    summary: `${mac} does not boot ${entry} once, as the entry is for other machines than this one (firmware ${firmware}, processor ${processor})`,
+    details: { entry, platform: firmware, buildarch: processor },
+  }
+}
+
 export const describeOnceUsed = ({ mac }: Machine, { entry }: OnceOrder): MachineEvent => ({
   kind: 'machine.once.booted',
   summary: `${mac} fetched ${entry}, to boot it once`,

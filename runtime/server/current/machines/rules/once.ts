@@ -12,7 +12,7 @@ import {
   type KnownEntry,
   type NamedEntry,
 } from '#fleet/once/rules/boot-entry.ts'
-import { createOnce, isWaiting } from '#fleet/once/rules/once-order.ts'
+import { createOnce, isTicketOf, isWaiting, type OnceOrder } from '#fleet/once/rules/once-order.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { hasUnfinishedFlash, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -94,6 +94,19 @@ export const cancelOnce = (machine: Machine, now: string): Result<Machine, strin
   isWaiting(machine.once)
     ? accept({ ...machine, once: null, updated_at: now })
     : refuse('Nothing else is set to be booted.')
+
+/** What its script found to be for other machines; null: nothing. Only that script has the ticket. */
+export const findUnfit = (
+  { mac, once }: Machine,
+  { unfit = '' }: Readonly<Record<string, string>>,
+  verify: Parameters<typeof isTicketOf>[3],
+): OnceOrder | null => (isWaiting(once) && isTicketOf(mac, once, unfit, verify) ? once : null)
+
+export const cancelUnfit = (machine: Machine, now: string): Machine => ({
+  ...machine,
+  once: null,
+  updated_at: now,
+})
 
 /** Ready for boot loaders. `answers`: the address, with a slash at its end. */
 export const fillArguments = (entry: NamedEntry, answers: string): readonly string[] =>

@@ -190,7 +190,7 @@ export const cancelCapture = (machine: Machine, now: string): Result<Machine, st
       })
     : refuse('No capture is ordered.')
 
-const BOOTS_ONCE = 'It is set to boot something else once. Cancel that first.'
+export const BOOTS_ONCE = 'It is set to boot something else once. Cancel that first.'
 const CAPTURING =
   'A capture is ordered. Cancel it, or wait for its end, before you flash the machine.'
 const UNFINISHED =
